@@ -236,12 +236,13 @@ var imports = map[string][]string{
 	"cmd/internal/simulate/workload": { // trees are played by the player that drives servers
 		"cmd/internal/simulate/engine", "cmd/internal/simulate/preset", "internal/heap", "internal/pyrand", "mmapcache", "replay", "replay/conductor",
 	},
-	"cmd/internal/synth": {"internal/lazyregexp", "convert/weka", "mmapcache", "trace"},
+	"cmd/internal/export": {"convert/weka", "mmapcache", "trace"},
+	"cmd/internal/synth":  {"internal/lazyregexp", "convert/weka", "mmapcache", "trace"},
 
 	// The command.
 	"cmd/agentx": {
 		"cmd/internal/aiperf", "cmd/internal/aiperf/inferencex", "cmd/internal/aiperf/profile", "cmd/internal/capture", "cmd/internal/capture/carry",
-		"cmd/internal/capture/finish", "cmd/internal/capture/journal", "cmd/internal/capture/imports", "cmd/internal/inspect", "cmd/internal/report/compare",
+		"cmd/internal/capture/finish", "cmd/internal/capture/journal", "cmd/internal/capture/imports", "cmd/internal/export", "cmd/internal/inspect", "cmd/internal/report/compare",
 		"cmd/internal/report/export", "cmd/internal/report/gate", "cmd/internal/report/index", "cmd/internal/report/live", "cmd/internal/report/markdown", "cmd/internal/report/otlp",
 		"cmd/internal/report/until", "cmd/internal/search", "cmd/internal/settings", "cmd/internal/simulate", "cmd/internal/simulate/setup",
 		"cmd/internal/synth", "convert", "convert/rules", "convert/text", "convert/weka", "hfsource", "hfsource/hub", "internal/tokensource", "internal/bytefmt",

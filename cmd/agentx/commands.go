@@ -26,7 +26,7 @@ func newRoot() *cobra.Command { return newRootWith(slices.Collect(maps.Values(ve
 func verbs() map[string]func() *cobra.Command {
 	return map[string]func() *cobra.Command{
 		"convert": newConvert, "replay": func() *cobra.Command { return newReplay(replayOf(knownScenarios())) }, "simulate": newSimulate,
-		"capture": newCapture, "import": newImport, "synth": newSynth, "fetch": newFetch, "inspect": newInspect, "cache": newCache,
+		"capture": newCapture, "import": newImport, "export": newExport, "synth": newSynth, "fetch": newFetch, "inspect": newInspect, "cache": newCache,
 		"report": newReport, "profile": newProfile, "aiperf": newAIPerf, "corpus": newCorpus, "tokenize": newTokenize, "mock": newMock,
 		"demo": newDemo, "version": newVersion,
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/agentx/agentx/cmd/internal/aiperf/profile"
+	"github.com/agentx/agentx/cmd/internal/export"
 	"github.com/agentx/agentx/cmd/internal/settings"
 	"github.com/agentx/agentx/convert"
 	"github.com/agentx/agentx/convert/rules"
@@ -36,6 +37,7 @@ var completedArguments = map[string]cobra.CompletionFunc{
 	"agentx profile":        profileFlags(profile.HarnessFlags),
 	"agentx aiperf profile": profileFlags(profile.Flags),
 	"agentx inspect":        once(cachesAndInputs),
+	"agentx export":         once(cachesAndInputs),
 	"agentx simulate":       once(cachesAndInputs),
 	"agentx fetch":          once(listed(cobra.ShellCompDirectiveNoFileComp, datasetNames)),
 	"agentx cache info":     once(caches),
@@ -79,7 +81,7 @@ var completedFlags = map[string]cobra.CompletionFunc{
 	"api-key-env": listed(cobra.ShellCompDirectiveNoFileComp, func() []string { return slices.Collect(maps.Keys(environment())) }),
 	"cache":       directories,
 	"from":        directories,
-	"to":          directories,
+	"to":          formatsOrDirectories,
 	"dest":        directories,
 	"out":         directories,
 	"base":        directories,
@@ -106,6 +108,14 @@ func choice(values ...string) cobra.CompletionFunc {
 // prefixes completes words that want more after them.
 func prefixes(values ...string) cobra.CompletionFunc {
 	return openWords(func() []string { return slices.Clone(values) })
+}
+
+// formatsOrDirectories completes --to: of export a format, of cache warm a directory.
+func formatsOrDirectories(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	if cmd.Name() == "export" {
+		return choice(export.Formats()...)(cmd, args, begun)
+	}
+	return directories(cmd, args, begun)
 }
 
 // openWords is prefixes with words that a function lists: the shell puts no blank behind them.

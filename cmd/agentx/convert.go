@@ -521,6 +521,65 @@ func checkInput(cmd *cobra.Command, name, root string) error {
 	return hintError{err, cmp.Or(withFlags(hub.Suggest(name)), suggest.Closest(name, append(slices.Collect(maps.Keys(embedded)), convert.AgentInputs...)), "agentx cache ls")}
 }
 
+// tableFlags say how an input is converted as far as its tables: sessions, turns and blocks, without prompts.
+type tableFlags struct {
+	profile                    string
+	force, skipInvalid, strict bool
+	waitFlags
+}
+
+// register adds the flags to those of a command.
+func (f *tableFlags) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.profile, "profile", convert.DefaultProfile, "reconstruction rules: default (repaired), or aiperf (those of AIPerf 0.13.0)")
+	flags.BoolVar(&f.force, "force", false, "build the tables again although they are there")
+	flags.BoolVar(&f.skipInvalid, "skip-invalid", false, "leave invalid traces out, counted and listed, instead of failing")
+	flags.BoolVar(&f.strict, "strict", false, "refuse traces with oddities that otherwise cause a warning")
+	f.waitFlags.register(cmd)
+}
+
+// openTables opens the tables of a CACHE. It converts an INPUT first, by rules NAME=VALUE; block is the tokens of a block of Mooncake rows that do
+// not say so, 0: as they say.
+func (f *tableFlags) openTables(cmd *cobra.Command, name string, rules []string, block int) (*cachestore.Dataset, error) {
+	root, rootErr := cacheRoot(cmd)
+	found, err := cachestore.Find(root, name, mmapcache.Kinds()...) // a path needs no cache root
+	if err == nil {
+		return openPreparedTables(cmd, name, found)
+	}
+	if err := maybeInput(name, rootErr, err); err != nil {
+		return nil, err
+	}
+	o := convert.Options{
+		Inputs: []string{name}, Root: root, Force: f.force, SkipInvalid: f.skipInvalid, Strict: f.strict, Version: version, Source: inputSources(cmd),
+		MooncakeBlock: block,
+	}
+	if err := o.SetProfile(f.profile); err != nil {
+		return nil, usageError{fmt.Errorf("%s: %w", shown(cmd, "profile", f.profile), err)}
+	}
+	for _, rule := range rules {
+		if err := setRule(cmd, &o, rule); err != nil {
+			return nil, usageError{err}
+		}
+	}
+	if o.Wait, err = f.limit(); err == nil {
+		err = checkInput(cmd, name, root)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var r *convert.Result
+	err = withProgress(cmd, &o, func() (err error) {
+		if r, err = convert.Structure(cmd.Context(), o); err == nil {
+			r.Warnings(o.Warn)
+		}
+		return hintConvert(err)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return cachestore.OpenStructure(cmd.Context(), root, r.Key)
+}
+
 // openPreparedTables opens the tables of a found cache, which must be a dataset or a structure whose prompts have blocks. name is what the
 // user called it.
 func openPreparedTables(cmd *cobra.Command, name string, c cachestore.Name) (dataset *cachestore.Dataset, err error) {

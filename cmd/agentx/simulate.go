@@ -10,18 +10,14 @@ import (
 
 	"github.com/agentx/agentx/cmd/internal/simulate"
 	"github.com/agentx/agentx/cmd/internal/simulate/setup"
-	"github.com/agentx/agentx/convert"
 	"github.com/agentx/agentx/convert/rules"
-	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/mmapcache/cachestore"
 )
 
 // simulateFlags say what is simulated, and how an INPUT is converted before.
 type simulateFlags struct {
 	setup.Flags
-	profile                    string
-	force, skipInvalid, strict bool
-	waitFlags
+	tableFlags
 	problems
 }
 
@@ -34,7 +30,7 @@ func newSimulate() *cobra.Command {
 an hour of traffic takes a second. Of the cache it reads ids, lengths and times; an INPUT is converted as
 far as that, without a tokenizer.
 
-Mooncake rows arrive as recorded, divided by --arrival-speedup, or --concurrency of their sessions are
+Mooncake rows and tables arrive as recorded, divided by --arrival-speedup, or --concurrency of their sessions are
 open at a time. Weka traces are played by the conductor of agentx replay: --concurrency lanes, each
 with a tree of sessions at a time. --synthetic needs no input.
 
@@ -77,13 +73,8 @@ agentic_mooncake, applied_compute_agentic, request traces, and mooncake-delta by
 // register adds the flags to a command.
 func (f *simulateFlags) register(cmd *cobra.Command) {
 	var own cobra.Command
-	flags := own.Flags()
-	flags.StringVar(&f.profile, "profile", convert.DefaultProfile, "reconstruction rules: default (repaired), or aiperf (those of AIPerf 0.13.0)")
-	flags.BoolVar(&f.force, "force", false, "build the tables again although they are there")
-	flags.BoolVar(&f.skipInvalid, "skip-invalid", false, "leave invalid traces out, counted and listed, instead of failing")
-	flags.BoolVar(&f.strict, "strict", false, "refuse traces with oddities that otherwise cause a warning")
-	f.waitFlags.register(&own)
-	f.Register(cmd.Flags(), flags, rules.Names(), f.tell)
+	f.tableFlags.register(&own)
+	f.Register(cmd.Flags(), own.Flags(), rules.Names(), f.tell)
 }
 
 // checkArgs checks the number of arguments: none with --synthetic, else one.
@@ -122,7 +113,7 @@ func (f *simulateFlags) simulate(cmd *cobra.Command, args []string) error {
 	}
 	var input *simulate.Input
 	if len(args) > 0 {
-		dataset, read, err := f.openTables(cmd, args[0])
+		dataset, read, err := f.open(cmd, args[0])
 		if err != nil {
 			return err
 		}
@@ -140,16 +131,9 @@ func (f *simulateFlags) simulate(cmd *cobra.Command, args []string) error {
 	return err
 }
 
-// openTables opens the tables (sessions, turns, blocks) of a CACHE. It converts an INPUT first, without making prompts.
-func (f *simulateFlags) openTables(cmd *cobra.Command, name string) (*cachestore.Dataset, *simulate.Input, error) {
-	root, rootErr := cacheRoot(cmd)
-	found, err := cachestore.Find(root, name, mmapcache.Kinds()...) // a path needs no cache root
-	var dataset *cachestore.Dataset
-	if err == nil {
-		dataset, err = openPreparedTables(cmd, name, found)
-	} else if err = maybeInput(name, rootErr, err); err == nil {
-		dataset, err = f.convertTables(cmd, name, root)
-	}
+// open opens the tables of a CACHE, or of an INPUT.
+func (f *simulateFlags) open(cmd *cobra.Command, name string) (*cachestore.Dataset, *simulate.Input, error) {
+	dataset, err := f.openTables(cmd, name, f.Rules(), f.TraceBlock)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -163,38 +147,4 @@ func (f *simulateFlags) openTables(cmd *cobra.Command, name string) (*cachestore
 		return dataset, input, nil
 	}
 	return nil, nil, errors.Join(err, dataset.Close())
-}
-
-// convertTables converts an input as far as its tables, or finds that done, and opens them.
-func (f *simulateFlags) convertTables(cmd *cobra.Command, name, root string) (*cachestore.Dataset, error) {
-	o := convert.Options{
-		Inputs: []string{name}, Root: root, Force: f.force, SkipInvalid: f.skipInvalid, Strict: f.strict, Version: version, Source: inputSources(cmd),
-		MooncakeBlock: f.TraceBlock,
-	}
-	if err := o.SetProfile(f.profile); err != nil {
-		return nil, usageError{fmt.Errorf("%s: %w", shown(cmd, "profile", f.profile), err)}
-	}
-	for _, rule := range f.Rules() {
-		if err := setRule(cmd, &o, rule); err != nil {
-			return nil, usageError{err}
-		}
-	}
-	var err error
-	if o.Wait, err = f.limit(); err == nil {
-		err = checkInput(cmd, name, root)
-	}
-	if err != nil {
-		return nil, err
-	}
-	var r *convert.Result
-	err = withProgress(cmd, &o, func() (err error) {
-		if r, err = convert.Structure(cmd.Context(), o); err == nil {
-			r.Warnings(o.Warn)
-		}
-		return hintConvert(err)
-	})
-	if err != nil {
-		return nil, err
-	}
-	return cachestore.OpenStructure(cmd.Context(), root, r.Key)
 }

@@ -89,10 +89,10 @@ func TestFractionsOfMooncakeTimestamps(t *testing.T) {
 	assert.Empty(t, odd(with(t, "timestamps", "ms")))
 }
 
-// Rows of a format that looks like Mooncake's, and means something else, are refused by name.
-func TestFormatsLikeMooncake(t *testing.T) {
-	_, err := Scan([]byte(`{"schema":"dynamo.agentic_mooncake","version":2,"block_size":64,"hash_id_scope":"local","source":{"format":"x"}}`), rules.Default())
-	assert.EqualError(t, err, "this is agentic_mooncake of Dynamo, which agentx does not read: only plain Mooncake rows are read")
+// A row of agentic_mooncake behind a plain one, by which the file is recognized, is refused by name.
+func TestRowsThatWait(t *testing.T) {
+	m := rowsOf(t, rules.Default(), sized(600, 2, ""))
+	assert.EqualError(t, m.Add([]byte(sized(600, 2, `,"wait_for":["r0"]`))), "wait_for: this is agentic_mooncake of Dynamo, in a file whose first row is a plain Mooncake row")
 }
 
 // rowsOf returns a file of rows.

@@ -35,8 +35,8 @@ type RecordedRequest struct {
 	InputTypes  []string
 	OutputTypes []string
 	Stop        string
-	APITime     Millis
-	TTFT        Millis // Unknown where it is left out
+	APITime     Millis // Unknown where it is left out
+	TTFT        Millis // likewise
 	ThinkTime   Millis // likewise
 }
 
@@ -254,7 +254,9 @@ func (w *recordingWriter) request(r *RecordedRequest) {
 	w.value("input_types", asList(r.InputTypes))
 	w.value("output_types", asList(r.OutputTypes))
 	w.value("stop", r.Stop)
-	w.seconds("api_time", r.APITime)
+	if r.APITime != Unknown {
+		w.seconds("api_time", r.APITime)
+	}
 	if r.Streamed && r.TTFT != Unknown {
 		w.seconds("ttft", r.TTFT)
 	}

@@ -147,6 +147,7 @@ type RequestLine struct {
 	Emitted      int    `json:"emitted"`
 	Reused       int    `json:"reused"` // prompt tokens found at the first admission
 	ReusedMax    int    `json:"reused_max"`
+	DecodeReused int    `json:"decode_reused"` // prompt tokens that its decode worker had
 	Recomputed   int    `json:"recomputed_tokens"`
 	Worker       *int   `json:"worker"`
 	Admissions   int    `json:"admissions"`
@@ -166,7 +167,7 @@ func LineOf(q *fleet.Request) RequestLine {
 		Session: q.Session, Turn: q.Number, Arrival: q.Arrival,
 		Admitted: when(q.Admitted, q.Admissions > 0), FirstToken: when(q.First, q.Tokens > 0),
 		SecondToken: when(q.Second, q.Tokens > 1), LastToken: when(q.Last, q.Tokens > 0),
-		InputTokens: q.Prompt, OutputTokens: q.Output, Emitted: q.Tokens, Reused: q.Reused, ReusedMax: q.ReusedMax,
+		InputTokens: q.Prompt, OutputTokens: q.Output, Emitted: q.Tokens, Reused: q.Reused, ReusedMax: q.ReusedMax, DecodeReused: q.Resident,
 		Recomputed: q.Recomputed, Admissions: q.Admissions, Preemptions: q.Preemptions, Status: q.Status.String(),
 	}
 	if q.Worker >= 0 {

@@ -59,10 +59,10 @@ func TestRequestLines(t *testing.T) {
 		return out.String()
 	}
 	assert.JSONEq(t, `{"session":0,"turn":0,"arrival":0,"admitted":0,"first_token":24198391,"second_token":null,"last_token":24198391,
-		"input_tokens":128,"output_tokens":1,"emitted":1,"reused":0,"reused_max":0,"recomputed_tokens":0,"worker":0,"admissions":1,"preemptions":0,"status":"done"}`, lines())
+		"input_tokens":128,"output_tokens":1,"emitted":1,"reused":0,"reused_max":0,"decode_reused":0,"recomputed_tokens":0,"worker":0,"admissions":1,"preemptions":0,"status":"done"}`, lines())
 	c.Engine.Config.Blocks = 1
 	assert.JSONEq(t, `{"session":0,"turn":0,"arrival":0,"admitted":null,"first_token":null,"second_token":null,"last_token":null,
-		"input_tokens":128,"output_tokens":1,"emitted":0,"reused":0,"reused_max":0,"recomputed_tokens":0,"worker":0,"admissions":0,"preemptions":0,"status":"rejected"}`, lines())
+		"input_tokens":128,"output_tokens":1,"emitted":0,"reused":0,"reused_max":0,"decode_reused":0,"recomputed_tokens":0,"worker":0,"admissions":0,"preemptions":0,"status":"rejected"}`, lines())
 }
 
 // The keys are those of Dynamo's report, all of them numbers.

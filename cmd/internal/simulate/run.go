@@ -87,7 +87,7 @@ func (c *Config) pools() (list []fleet.Pool, err error) {
 		workers = []int{c.PrefillWorkers, c.DecodeWorkers}
 	}
 	for k, e := range c.Engines() {
-		chosen, err := c.router(e, k == 1)
+		chosen, err := c.router(e, c.role(k))
 		if err != nil {
 			return nil, err
 		}
@@ -96,13 +96,21 @@ func (c *Config) pools() (list []fleet.Pool, err error) {
 	return list, nil
 }
 
+// role returns that of the workers of a pool.
+func (c *Config) role(pool int) engine.Role {
+	if c.Disaggregated() {
+		return [...]engine.Role{engine.Prefill, engine.Decode}[pool]
+	}
+	return engine.Aggregated
+}
+
 // router returns the router of a pool; nil: round robin.
-func (c *Config) router(e Engine, decode bool) (fleet.Router, error) {
+func (c *Config) router(e Engine, role engine.Role) (fleet.Router, error) {
 	if c.Router == RoundRobin {
 		return nil, nil
 	}
 	return router.New(router.Options{
-		Config: c.routerKeys(), Switches: c.Switches, Engine: e.Config, Timing: e.Timing, Seed: c.Seed, Decode: decode,
+		Config: c.routerKeys(), Switches: c.Switches, Engine: e.Config, Timing: e.Timing, Seed: c.Seed, Role: role, Tie: c.Tie,
 	})
 }
 
@@ -371,7 +379,7 @@ func (c *Config) curve(ctx context.Context, r hitcurve.Rates, recorded bool, o h
 	case c.Router == KVRouter && recorded:
 		err = fmt.Errorf("router %s needs to know which requests are at work, which the recorded order does not say: want the order of the load", c.Router)
 	case c.Router == KVRouter:
-		router := func() (fleet.Router, error) { return c.router(c.Engine, false) }
+		router := func() (fleet.Router, error) { return c.router(c.Engine, engine.Aggregated) }
 		return hitcurve.Routed{Load: c.load, Router: router, Rates: r}.Compute(ctx, o)
 	case recorded:
 		list, err = c.recorded()

@@ -39,6 +39,7 @@ type Summary struct {
 
 	Reuse          measure.Number `json:"reuse"`           // prompt tokens found at the first admission, over input tokens
 	ReuseMax       measure.Number `json:"reuse_max"`       // the most found at any admission
+	DecodeReuse    measure.Number `json:"decode_reuse"`    // prompt tokens that decode workers had when prompts were handed to them
 	ReuseUnlimited measure.Number `json:"reuse_unlimited"` // one cache without a limit
 	Preemptions    int64          `json:"preemptions"`
 	Recomputed     int64          `json:"recomputed_tokens"` // after preemptions
@@ -111,7 +112,7 @@ func (r *Result) Summary() *Summary {
 	s := &Summary{Switches: r.Config.Switches, Run: r.Config.Info(), Duration: seconds(r.Duration)}
 	var ttft, ttst, e2e []int64
 	var itl []float64
-	var reused, reusedMax int64
+	var reused, reusedMax, resident int64
 	good := 0
 	for _, q := range r.Requests {
 		s.count(q.Status)
@@ -119,6 +120,7 @@ func (r *Result) Summary() *Summary {
 			s.InputTokens += int64(q.Prompt)
 			reused += int64(q.Reused)
 			reusedMax += int64(q.ReusedMax)
+			resident += int64(q.Resident)
 			s.Recomputed += int64(q.Recomputed)
 		}
 		s.OutputTokens += int64(q.Tokens)
@@ -138,6 +140,7 @@ func (r *Result) Summary() *Summary {
 	s.TokenGap = distributionOfGaps(r.Gaps)
 	s.RequestRate, s.OutputTokenRate = perSecond(int64(s.Completed), r.Duration), perSecond(s.OutputTokens, r.Duration)
 	s.Reuse, s.ReuseMax = ratio(reused, s.InputTokens), ratio(reusedMax, s.InputTokens)
+	s.DecodeReuse = ratio(resident, s.InputTokens)
 	s.ReuseUnlimited = ratio(hits(&r.Config, r.Requests), s.InputTokens)
 	total := r.Counts()
 	s.Passes, s.Outside, s.Preemptions, s.Evictions = total.Passes, total.Outside, total.Preemptions, total.Evictions

@@ -284,7 +284,7 @@ func (r *Reader) requested(x *record, list []int32, number int) error {
 	turn.Model = r.Text(x.model)
 	for _, v := range x.maxTokens {
 		if n, ok := v.Int(); ok && n > 0 && turn.Out == text.None {
-			turn.Out = clampTokens(n)
+			turn.Out = text.Tokens(n)
 		}
 	}
 	if at, ok := instant(x.timestamp); ok {

@@ -34,6 +34,7 @@ func (w *Worker) play(now int64) {
 		w.recordPass(now)
 	}
 	w.emit()
+	w.signals = append(w.signals, w.refused...)
 	w.watch()
 }
 
@@ -53,9 +54,14 @@ func (w *Worker) work() (work Work) {
 // playVLLM schedules one pass of vLLM: those that run, then those that wait.
 func (w *Worker) playVLLM(now int64) {
 	for i := 0; i < len(w.running) && w.pass.budget > 0; i++ {
-		if r := w.running[i]; !w.advance(r, 0) && r.Status != Preempted {
+		r := w.running[i]
+		if w.advance(r, 0) {
+			continue
+		}
+		if r.Status != Preempted {
 			break
 		}
+		i-- // the next one has its place
 	}
 	w.admit(now)
 }
@@ -65,6 +71,7 @@ func (w *Worker) watch() {
 	if w.idle++; w.pass.progress {
 		w.idle = 0
 	}
+	w.blocked = w.rules.role != Aggregated && len(w.running) == 0 && !w.pass.progress && !w.pass.preempted
 	if w.idle > w.maxIdlePasses() && w.stuck == nil {
 		w.stuck = append(w.Batch(), w.Queued()...)[0]
 	}
@@ -116,7 +123,9 @@ func (w *Worker) token(r *Request) {
 	switch r.Tokens {
 	case 0:
 		r.First = w.end
-		w.firsts = append(w.firsts, r)
+		if r.limit > 1 {
+			w.signals = append(w.signals, r)
+		}
 	case 1:
 		r.Second = w.end
 	}
@@ -133,35 +142,47 @@ func (w *Worker) token(r *Request) {
 func (w *Worker) complete(i int) {
 	r := w.running[i]
 	w.running = append(w.running[:i], w.running[i+1:]...)
-	w.drop(r, false)
+	if w.rules.role != Prefill {
+		w.drop(r, false)
+	}
 	w.retire(r, Done)
+	w.signals = append(w.signals, r)
 }
 
-// retire ends a request with a status, and hands it back to the caller.
+// retire ends a request with a status.
 func (w *Worker) retire(r *Request, s Status) {
-	w.pass.progress = true
+	w.pass.progress, w.tried = true, false
 	r.Status = s
 	r.private = nil
+	if r.leases.blocks == 0 {
+		w.recycle(r)
+	}
+}
+
+// recycle keeps the list of a request without leases for another.
+func (w *Worker) recycle(r *Request) {
 	if r.leases.list != nil {
 		w.lists = append(w.lists, r.leases.list)
 		r.leases = leases{}
 	}
-	w.completed = append(w.completed, r)
 }
 
 // admit takes waiting requests into the batch, the head first.
 func (w *Worker) admit(now int64) {
 	for !w.pass.preempted && len(w.running) < w.rules.maxSeqs {
-		r := w.head()
+		i, r := w.candidate()
 		if r == nil {
 			return
 		}
-		cached := w.findHits(r)
-		if w.rules.gate && !w.fits(r) {
-			w.hits.reset()
-			return
+		cached := 0
+		if !handed(r) {
+			cached = w.findHits(r)
+			if w.rules.gate && !w.fits(r) {
+				w.hits.reset()
+				return
+			}
 		}
-		w.waiting.pop()
+		w.waiting.remove(i)
 		before := w.pass.budget
 		if !w.advance(r, cached) {
 			w.dropHits(r)
@@ -174,6 +195,18 @@ func (w *Worker) admit(now int64) {
 			return
 		}
 	}
+}
+
+// candidate returns the request that enters next, and its place among those that wait: the first; while others wait for blocks to be handed
+// over to, the first that has its own. r is nil where none can.
+func (w *Worker) candidate() (i int, r *Request) {
+	if w.expected.len() == 0 {
+		return 0, w.head()
+	}
+	if i = slices.IndexFunc(w.waiting.all(), handed); i < 0 {
+		return 0, nil
+	}
+	return i, w.waiting.all()[i]
 }
 
 // head returns the first request that waits and that the engine can hold. It ends those before it; nil: none waits, or it is stuck.
@@ -217,11 +250,11 @@ func (w *Worker) known(r *Request) int {
 
 // refuse ends a request that the pool can never hold: rejected, or exhausted if it has emitted tokens.
 func (w *Worker) refuse(r *Request) {
-	if r.Tokens > 0 {
-		w.retire(r, KVExhausted)
-		return
-	}
 	w.retire(r, Rejected)
+	if r.Tokens > 0 {
+		r.Status = KVExhausted
+	}
+	w.refused = append(w.refused, r)
 }
 
 // fits reports whether a waiting request, whose hits were found, fits beside the running ones.
@@ -453,7 +486,7 @@ func (w *Worker) preempt(r *Request) *Request {
 	r.Status = Preempted
 	r.Preemptions++
 	w.counts.Preemptions++
-	w.pass.preempted = true
+	w.pass.preempted, w.tried = true, false
 	w.waiting.pushFront(r)
 	return r
 }
@@ -567,6 +600,12 @@ func (w *Worker) recordPass(now int64) {
 // recordQueue fills the record with the requests that wait, for their first pass or after a preemption.
 func (w *Worker) recordQueue() {
 	waiting := w.waiting.all()
+	if w.rules.role == Decode {
+		all := slices.Concat(waiting, w.expected.all(), w.reserved.all())
+		w.record.QueuedPrefill = Group{}
+		w.record.QueuedDecode = w.group(all, func(r *Request) (int, bool) { return r.Prompt, true })
+		return
+	}
 	w.record.QueuedPrefill = w.group(waiting, func(r *Request) (int, bool) { return r.Prompt, r.Status == Waiting })
 	w.record.QueuedDecode = w.group(waiting, func(r *Request) (int, bool) { return r.length(), r.Status == Preempted })
 }

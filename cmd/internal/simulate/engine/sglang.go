@@ -13,6 +13,7 @@ const (
 // the prompts there already, so that both go on.
 func (w *Worker) playSGLang(now int64) {
 	if w.rules.role == Decode {
+		w.join(now)
 		if w.decodeAll() {
 			w.prefillAll(now)
 		}
@@ -20,6 +21,19 @@ func (w *Worker) playSGLang(now int64) {
 		w.decodeAll()
 	}
 	w.ratioFell++
+}
+
+// join takes those that wait and have their prompts from other workers into the batch.
+func (w *Worker) join(now int64) {
+	for len(w.running) < w.rules.maxSeqs {
+		i := slices.IndexFunc(w.waiting.all(), handed)
+		if i < 0 {
+			return
+		}
+		r := w.waiting.remove(i)
+		w.running = append(w.running, r)
+		w.admitted(r, now, 0)
+	}
 }
 
 // ratio returns the share of the output to come that running requests are expected to need.
@@ -39,7 +53,9 @@ func (w *Worker) room() float64 {
 }
 
 // begun reports whether a running request has a part of its known tokens yet to be computed, beside the one that it emitted last.
-func begun(r *Request) bool { return r.Tokens == 0 || r.computed < r.length()-1 }
+func begun(r *Request) bool {
+	return r.computed < r.length()-1 || r.Tokens == 0 && r.computed < r.Prompt
+}
 
 // pages rounds tokens up to whole blocks.
 func (w *Worker) pages(tokens int) int {
@@ -48,6 +64,9 @@ func (w *Worker) pages(tokens int) int {
 
 // prefillAll computes prompts in this pass: the one that was begun, then those that wait, the head first. It reports whether it took one.
 func (w *Worker) prefillAll(now int64) (any bool) {
+	if w.expected.len() > 0 { // prompts that are handed over go first
+		return false
+	}
 	room := w.room()
 	if k := slices.IndexFunc(w.running, begun); k >= 0 {
 		r := w.running[k]
@@ -70,7 +89,8 @@ func (w *Worker) prefillAll(now int64) (any bool) {
 		need := float64(w.pages(left) + min(r.limit-r.Tokens, clipReserve))
 		room -= float64((w.hits.blocks - w.pool.leased(&w.hits)) * w.rules.blockSize)
 		chunk := w.chunkOf(left, left, !any)
-		if need >= room && len(w.running) > 0 || chunk == 0 { // alone, a request gets what there is
+		fits := w.has(blocksOf(cached+chunk, w.rules.blockSize) - w.hits.blocks)
+		if need >= room && len(w.running) > 0 || chunk == 0 || !fits { // alone, a request gets what there is
 			w.hits.reset()
 			return any
 		}
@@ -121,7 +141,7 @@ func (w *Worker) decodeAll() bool {
 	}
 	budget := w.pass.budget
 	for _, r := range w.running {
-		if !begun(r) {
+		if !begun(r) && r.computed < r.length() {
 			w.compute(r, r.computed, 1)
 		}
 	}
@@ -133,7 +153,7 @@ func (w *Worker) decodeAll() bool {
 func (w *Worker) growth() (n int) {
 	for _, r := range w.running {
 		if !begun(r) {
-			n += blocksOf(r.computed+1, w.rules.blockSize) - r.leases.blocks
+			n += blocksOf(r.length(), w.rules.blockSize) - r.leases.blocks
 		}
 	}
 	return n

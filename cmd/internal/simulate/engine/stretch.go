@@ -21,7 +21,7 @@ func (w *Worker) inStretch() bool { return len(w.stretch.ends) > 0 }
 // planStretch plans the passes from now on in which the batch cannot change. It returns false where the first may change it.
 func (w *Worker) planStretch(now int64) bool {
 	passes, length, ok := w.pureDecode()
-	if !ok || w.waiting.len() > 0 && len(w.running) < w.rules.maxSeqs && (w.rules.sglang || !w.headMustWait()) { // its room grows with every pass
+	if !ok || w.expected.len() > 0 || w.waiting.len() > 0 && len(w.running) < w.rules.maxSeqs && (w.rules.sglang || !w.headMustWait()) { // its room grows with every pass
 		return false
 	}
 	if passes = w.passesWithin(passes); passes == 0 {
@@ -63,7 +63,7 @@ func (w *Worker) pureDecode() (passes, length int, ok bool) {
 // headMustWait reports whether the waiting head stays where it is while nothing but blocks of running requests changes.
 func (w *Worker) headMustWait() bool {
 	r := w.waiting.first()
-	if !w.rules.gate || w.impossible(r) {
+	if !w.rules.gate || handed(r) || w.impossible(r) {
 		return false
 	}
 	w.findHits(r)

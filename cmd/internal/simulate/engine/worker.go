@@ -9,7 +9,7 @@
 //	for now := int64(0); w.HasWork(); now = w.End() {
 //		w.Start(now)
 //		w.Finish()
-//		for _, r := range w.Completed() { ... }
+//		for _, r := range w.Signals() { ... }
 //	}
 //
 // # Skip-ahead
@@ -30,7 +30,11 @@
 // blocks exactly when their first k chain numbers are the same (package simulate/workload makes them).
 package engine
 
-import "github.com/agentx/agentx/cmd/internal/simulate/preset"
+import (
+	"slices"
+
+	"github.com/agentx/agentx/cmd/internal/simulate/preset"
+)
 
 // Role says which parts of a pass take time.
 type Role uint8
@@ -38,8 +42,8 @@ type Role uint8
 // The roles.
 const (
 	Aggregated Role = iota
-	Prefill         // of a disaggregated fleet: decode steps take no time
-	Decode          // of a disaggregated fleet: prompts take no time, but budget
+	Prefill         // of a disaggregated fleet: decode steps take no time, and blocks stay leased until Release
+	Decode          // of a disaggregated fleet: prompts are there already, and take no time where they are computed again
 )
 
 // Options are what a worker is made of. Config must be valid.
@@ -50,7 +54,6 @@ type Options struct {
 	Role     Role
 	Gaps     *Gaps       // counts the gaps between tokens; nil: the caller does not ask
 	Events   bool        // TakeEvents is called
-	Lookups  bool        // Cached is called
 	Observe  func(*Pass) // called for every pass that ends, in order; the pass is valid during the call; nil: the caller does not ask
 	Plain    bool        // play pass by pass, on a pool block by block: the oracle
 }
@@ -72,21 +75,26 @@ type Worker struct {
 	observe func(*Pass)
 	plain   bool
 
-	pool    pool
-	used    *usage // of the pool
-	waiting queue
-	running []*Request
-	pass    passState
-	record  Pass
-	stretch stretch
+	pool     pool
+	used     *usage // of the pool
+	waiting  queue
+	expected queue // prompts that are handed over, and have no blocks yet
+	reserved queue // those that have blocks, and whose prompt has not come
+	orders   int   // of Expect
+	tried    bool  // Reserve found no room, and no blocks were given back since
+	running  []*Request
+	pass     passState
+	record   Pass
+	stretch  stretch
 
 	busy       bool
 	start, end int64
 	ended      int64 // when the last pass ended that is visible
-	completed  []*Request
-	firsts     []*Request
+	signals    []*Request
+	refused    []*Request // in this pass
 	counts     Counts
 	stuck      *Request
+	blocked    bool      // blocks of requests that are handed over keep all that wait from the batch
 	idle       int       // passes without progress
 	ratioFell  int       // of SGLang: passes in which its ratio has fallen since it was at its first
 	hits       leases    // that the waiting head would get
@@ -114,7 +122,7 @@ func New(o Options) *Worker {
 			caching: c.PrefixCaching, chunked: c.ChunkedPrefill, fifo: c.PreemptionMode == fifo, reserveOutput: c.Type == TRTLLM,
 			gate: s.Admission == preset.AdmitGate, freeHit: s.FullHit == preset.FullHitFree, partial: s.Alloc == preset.AllocPartial,
 			visibleAllocated: s.BlockVisible == preset.VisibleAllocated, merge: s.Duplicates == preset.DuplicatesMerge,
-			blockAtEmission: s.SampledBlock == preset.SampledAtEmission, firstAtPrefill: s.FirstToken == preset.FirstAtPrefill,
+			blockAtEmission: s.SampledBlock == preset.SampledAtEmission, firstAtPrefill: s.FirstToken == preset.FirstAtPrefill && o.Role == Aggregated,
 			uniqueKV: s.DecodeKV == preset.KVUniqueBlocks, deadEnd: s.Impossible == preset.ImpossibleDeadEnd, role: o.Role,
 		},
 	}
@@ -133,7 +141,7 @@ func New(o Options) *Worker {
 	if c.Type == SGLang { // it has an admission and a retraction of its own
 		w.rules.sglang, w.rules.partial, w.rules.blockAtEmission, w.rules.freeHit = true, false, false, false
 	}
-	w.rules.freeOnly = o.Lookups || w.rules.blockAtEmission // where requests end, their blocks are unused before later tokens take theirs
+	w.rules.freeOnly = w.rules.blockAtEmission // where requests end, their blocks are unused before later tokens take theirs
 	return w
 }
 
@@ -141,6 +149,7 @@ func New(o Options) *Worker {
 // start at now have started. It cuts a stretch to the pass in flight.
 func (w *Worker) Submit(now int64, r *Request, begun bool) {
 	r.prepare(w.rules.maxLength)
+	w.blocked = false
 	if w.inStretch() {
 		w.Settle(now)
 		if w.waiting.len() == 0 && len(w.running) < w.rules.maxSeqs {
@@ -155,6 +164,9 @@ func (w *Worker) Submit(now int64, r *Request, begun bool) {
 // HasWork reports whether a request waits or runs.
 func (w *Worker) HasWork() bool { return w.waiting.len()+len(w.running) > 0 }
 
+// Ready reports whether a pass could do something: a request waits or runs, and not all wait for blocks of requests that are handed over.
+func (w *Worker) Ready() bool { return !w.blocked && w.HasWork() }
+
 // Busy reports whether a pass is in flight.
 func (w *Worker) Busy() bool { return w.busy }
 
@@ -163,7 +175,7 @@ func (w *Worker) End() int64 { return w.end }
 
 // Start begins a pass of an idle worker that has work, or a stretch of them.
 func (w *Worker) Start(now int64) {
-	w.completed, w.firsts = w.completed[:0], w.firsts[:0]
+	w.signals, w.refused = w.signals[:0], w.refused[:0]
 	w.busy, w.start = true, now
 	if w.plain || !w.planStretch(now) {
 		w.play(now)
@@ -188,25 +200,15 @@ func (w *Worker) Finish() {
 	w.busy, w.ended = false, w.end
 }
 
-// Completed returns the requests that ended in the pass that Finish ended, rejected ones included. It is valid until Start.
-func (w *Worker) Completed() []*Request { return w.completed }
-
-// Firsts returns the requests that emitted their first token in the pass that Finish ended. It is valid until Start.
-func (w *Worker) Firsts() []*Request { return w.firsts }
+// Signals returns the requests that ended in the pass that Finish ended, or emitted their first token, in the order of the batch; then those
+// that it refused. It is valid until Start.
+func (w *Worker) Signals() []*Request { return w.signals }
 
 // LastEnd returns when the last pass ended that Finish or Settle made visible; 0 before the first.
 func (w *Worker) LastEnd() int64 { return w.ended }
 
 // Progressed reports whether the pass that Start began computes a token for the first time, emits one, or ends a request.
 func (w *Worker) Progressed() bool { return w.inStretch() || w.pass.progress }
-
-// Cached returns how many prompt tokens of a request that comes now the worker would find in its pool.
-func (w *Worker) Cached(r *Request) int {
-	r.prepare(w.rules.maxLength)
-	cached := w.findHits(r)
-	w.hits.reset()
-	return cached
-}
 
 // TakeEvents returns the KV events since the last call, in their order. They are valid until Start. Those of a pass are there from
 // its Start on.
@@ -268,7 +270,7 @@ func (s Status) String() string {
 func (s Status) Ended() bool { return s >= Done }
 
 // Request is a request, what a worker knows of it, and what came of it. The caller fills the first fields; a worker owns a
-// request from Submit until it is in Completed.
+// request from Submit until it is in Signals with a status that has Ended.
 type Request struct {
 	ID     int // the caller's
 	Prompt int // tokens, more than 0
@@ -279,6 +281,7 @@ type Request struct {
 	Tokens                        int   // emitted
 	Reused                        int   // prompt tokens found at the first admission
 	ReusedMax                     int   // the most found at any admission
+	Resident                      int   // prompt tokens that a decode worker had when Reserve took blocks for the others
 	Recomputed                    int   // tokens computed again after preemptions
 	Preemptions, Admissions       int
 	Status                        Status
@@ -287,6 +290,7 @@ type Request struct {
 	reached  int // known tokens that were computed at some time
 	farthest int // the same, those included whose pass was undone
 	shared   int // blocks that its chain numbers
+	order    int // among those that were expected
 	computed int // known tokens whose KV is in its blocks
 	leases   leases
 	private  []saved // blocks of its own that it lost in a preemption
@@ -351,6 +355,25 @@ func (q *queue) pop() *Request {
 		q.list, q.head = append(q.list[:0], q.list[q.head:]...), 0
 	}
 	return r
+}
+
+// remove takes request i out.
+func (q *queue) remove(i int) *Request {
+	if i == 0 {
+		return q.pop()
+	}
+	r := q.all()[i]
+	q.list = slices.Delete(q.list, q.head+i, q.head+i+1)
+	return r
+}
+
+// insert puts a request before the first that was expected after it.
+func (q *queue) insert(r *Request) {
+	i := slices.IndexFunc(q.all(), func(other *Request) bool { return other.order > r.order })
+	if i < 0 {
+		i = q.len()
+	}
+	q.list = slices.Insert(q.list, q.head+i, r)
 }
 
 // pushFront puts a request before all others, in room that it makes there.

@@ -100,37 +100,3 @@ func TestPassesDoNotAllocate(t *testing.T) {
 		require.Less(t, testing.AllocsPerRun(200, step), 0.2)
 	}
 }
-
-// A look at the pool in the middle of a stretch finds what it finds pass by pass, also where the pass in flight has evicted a block.
-//
-// Covers S-27.
-func TestCachedInTheMiddleOfAStretch(t *testing.T) {
-	config := Default()
-	config.Blocks, config.BlockSize = 12, 4
-	switches, _ := preset.Named(preset.Default)
-	looks := map[bool]map[int]int{} // how often so many tokens were found
-	for _, plain := range []bool{true, false} {
-		w := New(Options{Config: config, Timing: NewTiming(config, nil), Switches: switches, Lookups: true, Plain: plain})
-		w.Submit(0, &Request{Prompt: 32, Output: 1, Chain: []Run{{0, 8}}}, false)
-		w.Start(0)
-		w.Finish()
-		w.Submit(w.End(), &Request{Prompt: 4, Output: 44, Chain: []Run{{100, 1}}}, false)
-		looks[plain] = map[int]int{}
-		for look := w.End(); ; look += 1_000_000 {
-			for w.End() <= look && (w.HasWork() || w.Busy()) {
-				if w.Busy() {
-					w.Finish()
-				} else {
-					w.Start(w.End())
-				}
-			}
-			if !w.Busy() {
-				break
-			}
-			w.Settle(look)
-			looks[plain][w.Cached(&Request{Prompt: 40, Output: 1, Chain: []Run{{0, 8}}})]++
-		}
-	}
-	require.Equal(t, looks[true], looks[false])
-	require.Greater(t, len(looks[true]), 5, "%v", looks)
-}

@@ -33,20 +33,24 @@ func disaggOf(t *testing.T, config string, rows ...json.RawMessage) Options {
 //
 // Covers S-25.
 func TestHandOffsOfWhatTheDestinationLacks(t *testing.T) {
-	for mode, moved := range map[string]int64{"full_prompt": 1000, "destination_missing": 1000 - 15*64} {
+	for mode, moved := range map[string]int64{"full_prompt": 1000, "destination_missing": 64} {
 		o := disaggOf(t, fmt.Sprintf(`{"kv_bytes_per_token":1000000,"kv_transfer_gb_s":1,"kv_transfer_timing":%q}`, mode), row(0, 1000, 2, 0), row(5000, 1000, 2, 0))
 		got, err := Run(context.Background(), o)
 		require.NoError(t, err)
 		timing := o.Pools[0].Timing
 		step := timing.Decode(1000, 1000, 1)
-		require.Equal(t, timing.Prefill(1000)+1000*1e6+step, got.Requests[0].First, mode)
+		all := int64(1000)
+		if mode != "full_prompt" { // whole blocks
+			all = 1024
+		}
+		require.Equal(t, timing.Prefill(1000)+all*1e6+step, got.Requests[0].First, mode)
 		second := got.Requests[1]
 		require.Equal(t, 5000*1e6+timing.Prefill(40)+moved*1e6+step, second.First, mode)
-		require.Equal(t, []int{960, 960, 960}, []int{second.Reused, second.Prefill.Reused, second.ReusedMax})
+		require.Equal(t, []int{960, 960, 960, 960}, []int{second.Reused, second.Prefill.Reused, second.ReusedMax, second.Resident})
 	}
 }
 
-// A prompt of a decode pool takes a pass for each budget of tokens, all at one instant: no dead end.
+// A prompt that is handed over takes no budget of the decode pool.
 //
 // Covers S-25.
 func TestLongPromptsAreHandedOff(t *testing.T) {
@@ -60,7 +64,7 @@ func TestLongPromptsAreHandedOff(t *testing.T) {
 		timing := o.Pools[0].Timing
 		require.Equal(t, one.Prefill.First+timing.Decode(50_000, 50_000, 1), one.First)
 		require.Equal(t, 500*timing.Prefill(100), one.Prefill.First)
-		require.Equal(t, []int64{500, 502}, []int64{got.Workers[0][0].Passes, got.Workers[1][0].Passes})
+		require.Equal(t, []int64{500, 3}, []int64{got.Workers[0][0].Passes, got.Workers[1][0].Passes})
 	}
 }
 
@@ -131,14 +135,14 @@ func TestPoolsThatCannotBeUsed(t *testing.T) {
 func TestHandOffsAtTheEndOfAPass(t *testing.T) {
 	for _, mode := range []string{"full_prompt", "destination_missing"} {
 		for _, plain := range []bool{true, false} {
-			o := disaggOf(t, fmt.Sprintf(`{"kv_bytes_per_token":100000,"kv_transfer_gb_s":1,"kv_transfer_timing":%q}`, mode), row(0, 100, 500, 0), row(200, 100, 2, 100))
+			o := disaggOf(t, fmt.Sprintf(`{"kv_bytes_per_token":125000,"kv_transfer_gb_s":1,"kv_transfer_timing":%q}`, mode), row(0, 128, 500, 0), row(200, 128, 2, 100))
 			timing := engine.NewTiming(o.Pools[0].Engine, &engine.Table{
-				PrefillISL: []float64{0, 100}, PrefillTTFT: []float64{0, 100}, DecodeKV: []float64{0}, DecodeContext: []float64{0}, DecodeITL: [][]float64{{2}},
+				PrefillISL: []float64{0, 128}, PrefillTTFT: []float64{0, 128}, DecodeKV: []float64{0}, DecodeContext: []float64{0}, DecodeITL: [][]float64{{2}},
 			})
 			o.Pools[0].Timing, o.Pools[1].Timing, o.Plain = timing, timing, plain
 			got, err := Run(context.Background(), o)
 			require.NoError(t, err)
-			require.Equal(t, []int64{112e6, 312e6, 314e6}, []int64{got.Requests[0].First, got.Requests[1].First, got.Requests[1].Last}, mode)
+			require.Equal(t, []int64{146e6, 346e6, 348e6}, []int64{got.Requests[0].First, got.Requests[1].First, got.Requests[1].Last}, mode)
 		}
 	}
 }

@@ -101,7 +101,7 @@ type PoolState struct {
 }
 
 // Request is a request of a fleet: a turn, where it went, and what came of it. In a disaggregated fleet the numbers are those of the
-// decode pool, and ReusedMax is the most found in either.
+// decode pool, but Reused is that of the prefill pool, and ReusedMax is the most found in either.
 type Request struct {
 	engine.Request
 	Session, Number int

@@ -30,7 +30,8 @@ type worker struct {
 	*engine.Worker
 	id       int
 	draining bool
-	expected int // requests that are handed to it and have not come
+	handing  int    // requests whose prompts it holds until they are handed over, or that are handed to it and have not come
+	deferred []step // of hand-offs, to the end of its pass
 }
 
 // start is a worker that starts.
@@ -51,7 +52,6 @@ func (r *run) newPool(index int) *pool {
 	}
 	if len(r.Pools) == 2 {
 		p.engine.Role = [...]engine.Role{engine.Prefill, engine.Decode}[index]
-		p.engine.Lookups = index == 1 && r.Pools[0].Engine.KVTransferTiming == engine.DestinationMissing
 	}
 	for range p.Pool.Workers {
 		p.order(0, 0)
@@ -146,6 +146,16 @@ func (p *pool) settleEvents(now int64) {
 	}
 }
 
+// tell gives the router the events of a worker between its passes.
+func (p *pool) tell(w *worker) {
+	if !p.events || p.early {
+		return
+	}
+	if list := w.TakeEvents(); len(list) > 0 {
+		p.router.Events(w.id, list)
+	}
+}
+
 // settle makes the passes visible that the workers have ended at now.
 func (p *pool) settle(now int64) {
 	for _, w := range p.workers {
@@ -182,7 +192,7 @@ func (p *pool) scale(now int64, target int) {
 // retire lets the draining workers disappear that have nothing left to do.
 func (p *pool) retire(now int64) {
 	p.workers = slices.DeleteFunc(p.workers, func(w *worker) bool {
-		if !w.draining || w.Busy() || w.HasWork() || w.expected > 0 {
+		if !w.draining || w.Busy() || w.HasWork() || w.handing > 0 {
 			return false
 		}
 		p.results[w.id].Counts, p.results[w.id].Gone = w.Counts(), now

@@ -17,7 +17,6 @@ import (
 
 	"github.com/agentx/agentx/cmd/internal/simulate/engine"
 	"github.com/agentx/agentx/cmd/internal/simulate/workload"
-	"github.com/agentx/agentx/internal/heap"
 )
 
 // never is later than every event.
@@ -27,7 +26,8 @@ const never = math.MaxInt64
 type run struct {
 	Options
 	pools     []*pool
-	handoffs  []handoff // a heap
+	transfers []transfer // a heap
+	steps     []step     // of hand-offs, that are taken now
 	now       int64
 	lastEvent int64 // before a tick
 	begun     bool  // passes that could start now have started
@@ -102,7 +102,7 @@ func (r *run) nextEvent() int64 {
 	for _, p := range r.pools {
 		at = min(at, p.nextEvent())
 	}
-	return max(min(at, r.nextHandOff()), r.now)
+	return max(min(at, r.nextTransfer()), r.now)
 }
 
 // instant plays all that happens now, in rounds: doc/spec/simulate.md 7.1.
@@ -113,7 +113,7 @@ func (r *run) instant() error {
 		for _, p := range r.pools {
 			changed = p.begin(r.now) || changed
 		}
-		changed = r.endHandOffs() || changed
+		changed = r.handOff() || changed
 		changed = r.release() || changed
 		started, err := r.startPasses()
 		if err != nil {
@@ -152,20 +152,23 @@ func (r *run) endPasses() (changed bool) {
 // endPass ends the pass of a worker: it tells the router, completes requests, and sends those of a prefill pool on.
 func (r *run) endPass(p *pool, w *worker) {
 	w.Finish()
-	if p.events && !p.early {
-		p.router.Events(w.id, w.TakeEvents())
-	}
-	for _, q := range w.Firsts() {
-		p.router.FirstToken(r.now, r.part(p, q))
-	}
-	for _, q := range w.Completed() {
+	r.steps, w.deferred = append(r.steps, w.deferred...), w.deferred[:0]
+	r.reserve(w)
+	p.tell(w)
+	for _, q := range w.Signals() {
 		one := r.part(p, q)
-		p.router.Completed(r.now, one)
-		if p.index == len(r.pools)-1 || q.Status != engine.Done {
+		switch {
+		case !q.Status.Ended():
+			p.router.FirstToken(r.now, one)
+		case p.index == len(r.pools)-1 || q.Status != engine.Done:
+			p.router.Completed(r.now, one)
 			r.completed(r.open[q.ID])
-		} else {
-			r.handOff(r.open[q.ID])
+		default: // it is computed, and held for its hand-off
+			p.router.FirstToken(r.now, one)
+			w.handing++
+			r.steps = append(r.steps, step{toReserve, r.open[q.ID]})
 		}
+		r.dispatchQueued(p)
 	}
 }
 
@@ -185,7 +188,7 @@ func (r *run) completed(one *Request) {
 		if copied.Status != engine.Done {
 			one.Status = copied.Status
 		}
-		one.ReusedMax = max(one.ReusedMax, copied.ReusedMax)
+		one.Reused, one.ReusedMax = copied.Reused, max(one.ReusedMax, copied.ReusedMax)
 	}
 	if r.Observer != nil {
 		r.Observer.Completed(r.now, one)
@@ -243,6 +246,11 @@ func (r *run) dispatchKept(p *pool) (changed bool) {
 		}
 		changed = true
 	}
+	return r.dispatchQueued(p) || changed
+}
+
+// dispatchQueued sends the requests that the router kept until now.
+func (r *run) dispatchQueued(p *pool) (changed bool) {
 	for {
 		one, worker := p.router.Next(r.now)
 		if one == nil {
@@ -279,7 +287,7 @@ func (r *run) startPasses() (started bool, err error) {
 	r.begun = true
 	for _, p := range r.pools {
 		for _, w := range p.workers {
-			if w.Busy() || !w.HasWork() {
+			if w.Busy() || !w.Ready() {
 				continue
 			}
 			w.Start(r.now)
@@ -313,68 +321,13 @@ func (r *run) finish() *Result {
 	return r.result
 }
 
-// handoff is a request on its way from the prefill pool to the decode pool: doc/spec/simulate.md 7.3.
-type handoff struct {
-	at      int64
-	request *Request
-	worker  *worker // of the decode pool, where the way depends on it
-}
-
-// before is the order of hand-offs: of their ends, and at one instant of the releases of their requests.
-func (h handoff) before(other handoff) bool {
-	return h.at < other.at || h.at == other.at && h.request.released < other.request.released
-}
-
-// nextHandOff returns when the next hand-off ends; never without one.
-func (r *run) nextHandOff() int64 {
-	if len(r.handoffs) == 0 {
-		return never
-	}
-	return r.handoffs[0].at
-}
-
-// handOff sends a request to the decode pool, whose copy the prefill pool has computed.
-func (r *run) handOff(one *Request) {
-	prefill := r.pools[0].Engine
-	if prefill.KVTransferTiming == engine.DestinationMissing {
-		heap.Push(&r.handoffs, handoff{r.now, one, nil}, handoff.before) // routed at once, and then charged
-		return
-	}
-	heap.Push(&r.handoffs, handoff{r.now + prefill.HandOff(one.Prompt), one, nil}, handoff.before)
-}
-
-// endHandOffs hands requests to the decode pool whose blocks have arrived, or that its router kept.
-func (r *run) endHandOffs() (changed bool) {
-	if len(r.pools) == 1 {
-		return false
-	}
-	decode := r.pools[1]
-	decode.settleEvents(r.now)
-	changed = r.dispatchKept(decode)
-	for r.nextHandOff() <= r.now {
-		h := heap.Pop(&r.handoffs, handoff.before)
-		changed = true
-		if h.worker != nil {
-			h.worker.expected--
-			h.worker.Submit(r.now, &h.request.Request, r.begun)
-			continue
-		}
-		r.route(decode, h.request)
-	}
-	return changed
-}
-
-// arrive hands a routed request to its worker, or first the blocks that its worker lacks.
+// arrive hands a routed request to its worker.
 func (r *run) arrive(p *pool, one *Request, id int) {
 	one.Worker = id
 	w := p.worker(id)
-	if config := r.pools[0].Engine; p.index == 1 && config.KVTransferTiming == engine.DestinationMissing {
-		w.Settle(r.now)
-		if way := config.HandOff(one.Prompt - w.Cached(&one.Request)); way > 0 {
-			w.expected++
-			heap.Push(&r.handoffs, handoff{r.now + way, one, w}, handoff.before)
-			return
-		}
+	if p.index == 1 {
+		r.expect(p, w, one)
+		return
 	}
 	w.Submit(r.now, &one.Request, r.begun)
 }
@@ -421,7 +374,7 @@ func (w *worker) state() WorkerState {
 	if !w.Busy() {
 		return s
 	}
-	for _, q := range w.Completed() {
+	for _, q := range w.Signals() {
 		if q.Status == engine.Done {
 			s.Running++
 		}

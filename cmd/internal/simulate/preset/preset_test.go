@@ -74,7 +74,8 @@ func TestPresets(t *testing.T) {
 	s, _ := Named(Dynamo16)
 	require.Equal(t, FirstAtPrefill, s.FirstToken)
 	august, _ := Named(August)
-	s.FirstToken = august.FirstToken
+	require.Equal(t, LoadFull, s.RouterLoad)
+	s.FirstToken, s.RouterLoad = august.FirstToken, august.RouterLoad
 	require.Equal(t, august, s)
 	require.True(t, strings.HasPrefix(Names[0], "default"))
 }

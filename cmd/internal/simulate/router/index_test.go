@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/cmd/internal/simulate/engine"
-	"github.com/agentx/agentx/cmd/internal/simulate/fleet"
 	"github.com/agentx/agentx/cmd/internal/simulate/workload"
 )
 
@@ -81,14 +80,12 @@ func TestActiveBlocksAreUnique(t *testing.T) {
 			}
 		} else {
 			chain, list := randomChain(draw, chains)
-			r := &fleet.Request{}
-			r.Chain = chain
 			want, set := 0, setOf(numbers)
 			for want < len(list) && set[list[want]] {
 				want++
 			}
-			require.Equal(t, want, w.lead(r))
-			f := &flight{request: r, private: draw.IntN(3)}
+			require.Equal(t, want, w.lead(chain))
+			f := &flight{chain: chain, private: draw.IntN(3)}
 			w.dispatch(now, f)
 			numbers[f] = list
 		}

@@ -29,8 +29,12 @@ type Options struct {
 	Engine   engine.Config // of the workers
 	Timing   engine.Timing // of the workers; asked only by loadEngine
 	Seed     uint64
-	Decode   bool // the workers are those of a decode pool
+	Role     engine.Role // of the workers
+	Tie      Tie         // nil: the switch router-tie decides
 }
+
+// Tie chooses one of the workers of the lowest cost, given by their ids, for a request.
+type Tie func(r *fleet.Request, ids []int) (id int)
 
 // Validate returns an error about the first option that cannot be used.
 func (o Options) Validate() error {
@@ -48,15 +52,17 @@ type KV struct {
 	config     Config
 	costs      costs
 	picker     picker
+	tie        Tie
 	timing     engine.Timing
 	maxTokens  int // of a pass
 	workers    []*worker
 	byID       map[int]*worker
 	flights    map[*fleet.Request]*flight
 	candidates []candidate
+	found      []int     // of overlaps
 	queue      []waiting // a heap
 	look       bool      // something happened since the queue was looked at
-	arrivals   int
+	kept       int       // requests so far
 }
 
 var _ fleet.Router = (*KV)(nil)
@@ -67,16 +73,18 @@ func New(o Options) (*KV, error) {
 		return nil, err
 	}
 	stream := uint64(streamRouter)
-	if o.Decode {
+	if o.Role == engine.Decode {
 		stream = streamDecodeRouter
 	}
 	return &KV{
-		config: o.Config, costs: costs{Config: o.Config, kind: o.Switches.RouterCost, decode: o.Decode, blockSize: o.Engine.BlockSize},
+		config: o.Config, costs: costs{
+			Config: o.Config, kind: o.Switches.RouterCost, role: o.Role, full: o.Switches.RouterLoad == preset.LoadFull, blockSize: o.Engine.BlockSize,
+		},
 		picker: picker{
 			temperature: o.Config.Temperature, randomTies: o.Switches.RouterTie == preset.TieRandom,
 			stream: pyrand.NewPCG64(o.Seed + stream<<48),
 		},
-		timing: o.Timing, maxTokens: o.Engine.MaxBatchedTokens, byID: map[int]*worker{}, flights: map[*fleet.Request]*flight{},
+		tie: o.Tie, timing: o.Timing, maxTokens: o.Engine.MaxBatchedTokens, byID: map[int]*worker{}, flights: map[*fleet.Request]*flight{},
 	}, nil
 }
 
@@ -95,14 +103,28 @@ func (k *KV) Workers(_ int64, active []int) {
 	k.look = true
 }
 
-// Route chooses the worker of a request, or keeps it while all workers have too much to prefill.
+// Route chooses the worker of a request, or keeps it while others wait, or all workers have too much to prefill.
 func (k *KV) Route(now int64, r *fleet.Request) (id int, ok bool) {
-	k.arrivals++
-	if k.busy(now) {
-		heap.Push(&k.queue, waiting{r, keyOf(k.config.QueuePolicy, k.arrivals, k.newTokens(r)), k.arrivals}, waiting.before)
+	overlaps := k.overlaps(r)
+	if len(k.queue) > 0 || k.busy(now) {
+		k.kept++
+		overlaps = slices.Clone(overlaps)
+		heap.Push(&k.queue, waiting{r, overlaps, keyOf(k.config.QueuePolicy, now, k.newTokens(r, overlaps)), k.kept}, waiting.before)
 		return 0, false
 	}
-	return k.dispatch(now, r), true
+	return k.dispatch(now, r, overlaps), true
+}
+
+// overlaps returns how many leading blocks of a request each worker has, by id. It is valid until the next call.
+func (k *KV) overlaps(r *fleet.Request) []int {
+	clear(k.found)
+	for _, w := range k.workers {
+		for len(k.found) <= w.id {
+			k.found = append(k.found, 0)
+		}
+		k.found[w.id] = w.index.Leading(r.Chain)
+	}
+	return k.found
 }
 
 // Next returns a request that was kept and can leave now, with its worker; nil: none can.
@@ -114,8 +136,8 @@ func (k *KV) Next(now int64) (r *fleet.Request, id int) {
 		k.look = false
 		return nil, 0
 	}
-	r = heap.Pop(&k.queue, waiting.before).request
-	return r, k.dispatch(now, r)
+	one := heap.Pop(&k.queue, waiting.before)
+	return one.request, k.dispatch(now, one.request, one.overlaps)
 }
 
 // Events notes which blocks a worker has stored or evicted.
@@ -156,20 +178,25 @@ func (k *KV) busy(now int64) bool {
 }
 
 // newTokens returns how many tokens of a request no worker has, the best one taken.
-func (k *KV) newTokens(r *fleet.Request) int {
+func (k *KV) newTokens(r *fleet.Request, overlaps []int) int {
 	best := 0
-	for _, w := range k.workers {
-		best = max(best, w.index.Leading(r.Chain))
+	for _, blocks := range overlaps {
+		best = max(best, blocks)
 	}
 	return max(r.Prompt-best*k.costs.blockSize, 0)
 }
 
-// dispatch gives a request to the worker that wins.
-func (k *KV) dispatch(now int64, r *fleet.Request) (id int) {
-	k.gather(now, r)
-	c := &k.candidates[k.picker.pick(k.candidates)]
-	f := &flight{request: r, worker: c.worker, private: blocksOf(r.Prompt, k.costs.blockSize) - chained(r), expect: -1}
-	if !k.costs.decode { // whose prompts take no time
+// dispatch gives a request to the worker that wins. The overlaps are those of its arrival, which a worker does not have that came later.
+func (k *KV) dispatch(now int64, r *fleet.Request, overlaps []int) (id int) {
+	k.gather(now, r, overlaps)
+	c := &k.candidates[k.pick(r)]
+	f := &flight{request: r, worker: c.worker, expect: -1}
+	if blocks := k.costs.blocks(r.Prompt); k.costs.shares() {
+		f.chain, f.private = r.Chain, max(blocks-chained(r.Chain), 0)
+	} else {
+		f.private = blocks
+	}
+	if k.costs.role != engine.Decode { // whose prompts take no time
 		f.prefill = max(r.Prompt-c.overlap*k.costs.blockSize, 0)
 	}
 	if k.config.PrefillLoadModel == loadEngine {
@@ -181,14 +208,33 @@ func (k *KV) dispatch(now int64, r *fleet.Request) (id int) {
 	return c.worker.id
 }
 
+// pick returns the number of the candidate that gets a request.
+func (k *KV) pick(r *fleet.Request) int {
+	best := k.picker.pick(k.candidates)
+	if k.tie == nil || k.config.Temperature > 0 {
+		return best
+	}
+	var ids []int
+	for _, n := range k.picker.ties {
+		ids = append(ids, k.candidates[n].worker.id)
+	}
+	id := k.tie(r, ids)
+	return slices.IndexFunc(k.candidates, func(c candidate) bool { return c.worker.id == id })
+}
+
 // gather computes the candidates of a request: what each worker has of its prompt and is busy with, and what the request costs there.
-func (k *KV) gather(now int64, r *fleet.Request) {
+func (k *KV) gather(now int64, r *fleet.Request, overlaps []int) {
 	k.candidates = k.candidates[:0]
 	least := 0
 	for n, w := range k.workers {
 		c := candidate{
-			worker: w, prefillTokens: w.prefillTokens(now), overlap: w.index.Leading(r.Chain), active: w.active, lead: w.lead(r),
-			requests: len(w.flights), index: w.index.size, dispatched: w.dispatched,
+			worker: w, prefillTokens: w.prefillTokens(now), active: w.active, requests: len(w.flights), index: w.index.size, dispatched: w.dispatched,
+		}
+		if w.id < len(overlaps) {
+			c.overlap = overlaps[w.id]
+		}
+		if k.costs.shares() {
+			c.lead = w.lead(r.Chain)
 		}
 		if n == 0 || c.prefillTokens < least {
 			least = c.prefillTokens
@@ -212,9 +258,10 @@ func (k *KV) expect(tokens int) (duration int64) {
 
 // waiting is a request that the router keeps.
 type waiting struct {
-	request *fleet.Request
-	key     float64
-	order   int // of arrival
+	request  *fleet.Request
+	overlaps []int // blocks that each worker had when it arrived, by id
+	key      float64
+	order    int // of arrival
 }
 
 // before says which of two requests leaves first: that of the higher key (doc/spec/simulate.md 8.4).
@@ -222,25 +269,25 @@ func (w waiting) before(other waiting) bool {
 	return w.key > other.key || w.key == other.key && w.order < other.order
 }
 
-// keyOf returns the key of a request that arrives as number order and needs so many new tokens. No trace has priorities, so that
-// all are 0.
-func keyOf(policy string, order, tokens int) float64 {
+// keyOf returns the key of a request that arrives now and needs so many new tokens. No trace has priorities, so that all are 0.
+func keyOf(policy string, now int64, tokens int) float64 {
 	switch policy {
 	case lcfs:
-		return float64(order)
+		return float64(now)
 	case wspt:
 		return 1 / float64(max(tokens, 1))
 	}
-	return -float64(order)
+	return -float64(now)
 }
 
 // flight is a request from its dispatch to its end.
 type flight struct {
 	request *fleet.Request
 	worker  *worker
-	private int   // prompt blocks without a chain number
-	prefill int   // tokens to compute, until the first token
-	expect  int64 // nanoseconds that they take; negative: not known
+	chain   []engine.Run // of prompt blocks that it may share with others
+	private int          // the other prompt blocks
+	prefill int          // tokens to compute, until the first token
+	expect  int64        // nanoseconds that they take; negative: not known
 }
 
 // worker is what the router knows of a worker.
@@ -257,16 +304,16 @@ type worker struct {
 
 // lead returns how many blocks at the beginning of a request's chain belong to flights. All flights with a chain number have all
 // numbers before it, so that one flight has the whole lead.
-func (w *worker) lead(r *fleet.Request) (blocks int) {
+func (w *worker) lead(chain []engine.Run) (blocks int) {
 	for _, f := range w.flights {
-		blocks = max(blocks, shared(f.request.Chain, r.Chain))
+		blocks = max(blocks, shared(f.chain, chain))
 	}
 	return blocks
 }
 
 // dispatch adds a request that is sent to the worker.
 func (w *worker) dispatch(now int64, f *flight) {
-	w.active += f.private + chained(f.request) - w.lead(f.request)
+	w.active += f.private + chained(f.chain) - w.lead(f.chain)
 	w.flights = append(w.flights, f)
 	if len(w.prefills) == 0 {
 		w.oldest = now
@@ -294,7 +341,7 @@ func (w *worker) end(now int64, f *flight) {
 	w.firstToken(now, f)
 	k := slices.Index(w.flights, f)
 	w.flights = slices.Delete(w.flights, k, k+1)
-	w.active -= f.private + chained(f.request) - w.lead(f.request)
+	w.active -= f.private + chained(f.chain) - w.lead(f.chain)
 }
 
 // prefillTokens returns the tokens of the prefills in flight: doc/spec/simulate.md 8.3.
@@ -317,9 +364,9 @@ func remaining(tokens int, elapsed, expect int64) int {
 	return int(math.Ceil(float64(tokens) * (1 - float64(elapsed)/float64(expect))))
 }
 
-// chained returns how many blocks of a prompt have a chain number.
-func chained(r *fleet.Request) (blocks int) {
-	for _, run := range r.Chain {
+// chained returns how many blocks a chain numbers.
+func chained(chain []engine.Run) (blocks int) {
+	for _, run := range chain {
 		blocks += int(run.Count)
 	}
 	return blocks
@@ -343,17 +390,32 @@ type candidate struct {
 type costs struct {
 	Config
 	kind      preset.Choice
-	decode    bool // of a decode pool
+	role      engine.Role // of the pool
+	full      bool        // only full blocks are load, and pools of a disaggregated fleet count less
 	blockSize int
 }
+
+// blocks returns how many blocks of a prompt are load while it is at work.
+func (k *costs) blocks(prompt int) int {
+	switch {
+	case k.full && k.role == engine.Prefill:
+		return 0
+	case k.full:
+		return prompt / k.blockSize
+	default:
+		return blocksOf(prompt, k.blockSize)
+	}
+}
+
+// shares reports whether requests that are at work on a worker share their blocks.
+func (k *costs) shares() bool { return !k.full || k.role == engine.Aggregated }
 
 // of returns the cost of a prompt on a worker, in blocks.
 func (k *costs) of(c *candidate, prompt int) float64 {
 	size := float64(k.blockSize)
-	blocks := blocksOf(prompt, k.blockSize)
-	decode := float64(c.active + blocks - c.lead)
+	decode := float64(c.active + k.blocks(prompt) - c.lead)
 	switch {
-	case k.decode:
+	case k.role == engine.Decode:
 		requests := 0.0
 		if k.kind == preset.CostCredit {
 			requests = float64(k.ActiveRequestWeight * float64(c.requests))
@@ -362,7 +424,7 @@ func (k *costs) of(c *candidate, prompt int) float64 {
 	case k.kind == preset.CostWeight:
 		return float64(k.OverlapWeight*(float64(c.prefillTokens+max(prompt-c.overlap*k.blockSize, 0))/size)) + decode
 	}
-	decay := 1 / (1 + float64(k.OverlapCreditDecay*(c.excess/float64(blocks))))
+	decay := 1 / (1 + float64(k.OverlapCreditDecay*(c.excess/float64(blocksOf(prompt, k.blockSize)))))
 	load := float64(c.prefillTokens+prompt)/size - float64(float64(k.OverlapCredit*decay)*float64(c.overlap))
 	return float64(k.PrefillLoadScale*max(load, 0)) + decode + float64(k.ActiveRequestWeight*float64(c.requests))
 }

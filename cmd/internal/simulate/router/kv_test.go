@@ -12,13 +12,13 @@ import (
 )
 
 // routerOf returns a router of active workers 0 to workers-1, with blocks of 64 and passes of 1000 tokens.
-func routerOf(t *testing.T, workers int, config string, decode bool) *KV {
+func routerOf(t *testing.T, workers int, config string, role engine.Role) *KV {
 	switches, _ := preset.Named(preset.Default)
 	c, err := Parse([]byte(config), switches.RouterCost)
 	require.NoError(t, err)
 	e := engine.Default()
 	e.MaxBatchedTokens = 1000
-	k, err := New(Options{Config: c, Switches: switches, Engine: e, Timing: engine.NewTiming(e, nil), Seed: 42, Decode: decode})
+	k, err := New(Options{Config: c, Switches: switches, Engine: e, Timing: engine.NewTiming(e, nil), Seed: 42, Role: role})
 	require.NoError(t, err)
 	active := make([]int, workers)
 	for id := range active {
@@ -38,7 +38,7 @@ func request(prompt int, chain ...engine.Run) *fleet.Request {
 //
 // Covers S-22.
 func TestTheOldestPrefillDecays(t *testing.T) {
-	k := routerOf(t, 1, `{"router_prefill_load_model":"engine"}`, false)
+	k := routerOf(t, 1, `{"router_prefill_load_model":"engine"}`, engine.Aggregated)
 	a, b, c := request(2500), request(400), request(600)
 	for _, r := range []*fleet.Request{a, b, c} {
 		k.Route(0, r)
@@ -57,7 +57,7 @@ func TestTheOldestPrefillDecays(t *testing.T) {
 	require.Zero(t, w.prefillTokens(whole))
 	require.Zero(t, w.prefillSum)
 
-	k = routerOf(t, 1, `{}`, false)
+	k = routerOf(t, 1, `{}`, engine.Aggregated)
 	k.Route(0, a)
 	require.Equal(t, 2500, k.workers[0].prefillTokens(10*whole))
 }
@@ -66,10 +66,11 @@ func TestTheOldestPrefillDecays(t *testing.T) {
 //
 // Covers S-21.
 func TestExcessIsAboveTheLeastLoaded(t *testing.T) {
-	k := routerOf(t, 2, `{"overlap_score_credit_decay":1}`, false)
+	k := routerOf(t, 2, `{"overlap_score_credit_decay":1}`, engine.Aggregated)
 	k.Route(0, request(640))
 	k.Route(0, request(128))
-	k.gather(0, request(1024))
+	r := request(1024)
+	k.gather(0, r, k.overlaps(r))
 	require.Equal(t, []float64{8, 0}, []float64{k.candidates[0].excess, k.candidates[1].excess})
 }
 
@@ -77,7 +78,7 @@ func TestExcessIsAboveTheLeastLoaded(t *testing.T) {
 //
 // Covers S-20.
 func TestRequestsWaitForThePrefills(t *testing.T) {
-	k := routerOf(t, 2, `{"router_queue_threshold":0.5}`, false)
+	k := routerOf(t, 2, `{"router_queue_threshold":0.5}`, engine.Aggregated)
 	mustRoute := func(r *fleet.Request) {
 		_, ok := k.Route(0, r)
 		require.True(t, ok)
@@ -117,7 +118,7 @@ func TestRequestsWaitForThePrefills(t *testing.T) {
 //
 // Covers S-20, S-22.
 func TestTheQueueWaitsForAnEvent(t *testing.T) {
-	k := routerOf(t, 1, `{"router_queue_threshold":0.5,"router_prefill_load_model":"engine"}`, false)
+	k := routerOf(t, 1, `{"router_queue_threshold":0.5,"router_prefill_load_model":"engine"}`, engine.Aggregated)
 	k.Route(0, request(1000))
 	r := request(10)
 	_, ok := k.Route(0, r)
@@ -137,12 +138,12 @@ func TestTheQueueWaitsForAnEvent(t *testing.T) {
 // Covers S-20.
 func TestQueuePolicies(t *testing.T) {
 	for policy, want := range map[string][]int{fcfs: {0, 1, 2, 3, 4}, lcfs: {4, 3, 2, 1, 0}, wspt: {2, 0, 3, 4, 1}} {
-		k := routerOf(t, 1, fmt.Sprintf(`{"router_queue_threshold":0.1,"router_queue_policy":%q}`, policy), false)
+		k := routerOf(t, 1, fmt.Sprintf(`{"router_queue_threshold":0.1,"router_queue_policy":%q}`, policy), engine.Aggregated)
 		k.Events(0, []engine.KVEvent{{Run: engine.Run{First: 0, Count: 10}}})
 		k.Route(0, request(1000))
 		list := []*fleet.Request{request(200), request(900), request(740, engine.Run{First: 0, Count: 11}), request(200), request(300)}
-		for _, r := range list { // the third needs 100 new tokens
-			_, ok := k.Route(0, r)
+		for n, r := range list { // the third needs 100 new tokens
+			_, ok := k.Route(int64(n), r)
 			require.False(t, ok)
 		}
 		var got []int
@@ -165,7 +166,7 @@ func TestQueuePolicies(t *testing.T) {
 //
 // Covers S-20.
 func TestWorkersComeAndGo(t *testing.T) {
-	k := routerOf(t, 2, `{}`, false)
+	k := routerOf(t, 2, `{}`, engine.Aggregated)
 	run := engine.Run{First: 5, Count: 15}
 	k.Events(1, []engine.KVEvent{{Run: run}})
 	r := request(960, run)
@@ -181,7 +182,7 @@ func TestWorkersComeAndGo(t *testing.T) {
 	k.Route(1, second)
 	require.Zero(t, second.Overlap)
 
-	k = routerOf(t, 2, `{"router_queue_threshold":0}`, true)
+	k = routerOf(t, 2, `{"router_queue_threshold":0}`, engine.Decode)
 	for range 3 {
 		_, ok := k.Route(0, request(1<<20))
 		require.True(t, ok)

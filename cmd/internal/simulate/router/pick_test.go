@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentx/agentx/cmd/internal/simulate/engine"
 	"github.com/agentx/agentx/cmd/internal/simulate/preset"
 	"github.com/agentx/agentx/internal/pyrand"
 )
@@ -60,7 +61,7 @@ func TestTemperatureDrawsByCost(t *testing.T) {
 // Covers S-21.
 func TestDecodeCost(t *testing.T) {
 	c := candidate{prefillTokens: 1 << 20, overlap: 10, active: 30, lead: 4, requests: 3}
-	k := costs{Config: Default(preset.CostCredit), kind: preset.CostCredit, decode: true, blockSize: 64}
+	k := costs{Config: Default(preset.CostCredit), kind: preset.CostCredit, role: engine.Decode, blockSize: 64}
 	require.Equal(t, 30.0+16-4, k.of(&c, 1000))
 	k.DecodeOverlapCredit, k.ActiveRequestWeight = 0.5, 2
 	require.Equal(t, 30.0+16-4-5+6, k.of(&c, 1000))

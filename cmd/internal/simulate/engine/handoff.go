@@ -1,0 +1,77 @@
+package engine
+
+import "slices"
+
+// Expect hands a decode worker a request whose prompt another worker has computed: doc/spec/simulate.md 7.3. It waits for blocks,
+// first come, first served, until Reserve finds them; a request that the pool can never hold ends as rejected at once, and ok is false.
+func (w *Worker) Expect(r *Request) (ok bool) {
+	r.prepare(w.rules.maxLength)
+	if w.impossible(r) && !w.rules.deadEnd {
+		r.Status = Rejected
+		return false
+	}
+	w.orders++
+	r.order = w.orders
+	w.expected.push(r)
+	return true
+}
+
+// Reserve leases the blocks of the prompt of the request that was expected first, those that the pool has cached among them, and
+// returns it with the tokens of the blocks that it lacks. It returns nil without room, where the batch is full, and where it did so before
+// and no blocks were given back since. No pass may be in flight.
+func (w *Worker) Reserve() (r *Request, lacks int) {
+	if w.expected.len() == 0 || w.tried {
+		return nil, 0
+	}
+	w.tried = true
+	if !w.rules.sglang && len(w.running) >= w.rules.maxSeqs {
+		return nil, 0
+	}
+	r = w.expected.first()
+	w.hits.reset()
+	if w.rules.caching {
+		w.pool.find(&w.hits, r.Chain, r.Prompt/w.rules.blockSize)
+	}
+	fresh := blocksOf(r.Prompt, w.rules.blockSize) - w.hits.blocks
+	if !w.has(fresh) {
+		w.hits.reset()
+		return nil, 0
+	}
+	r.Resident = min(w.hits.blocks*w.rules.blockSize, r.Prompt)
+	w.pool.lease(&r.leases, &w.hits)
+	w.pool.take(&r.leases, fresh)
+	w.reserved.push(w.expected.pop())
+	w.tried = false
+	return r, fresh * w.rules.blockSize
+}
+
+// Activate says that the prompt of a request has arrived for which Reserve took blocks. They become visible, and the request waits for a
+// place in the batch before those that were expected after it. No pass may be in flight.
+func (w *Worker) Activate(r *Request) {
+	w.reserved.remove(slices.Index(w.reserved.all(), r))
+	r.computed, r.reached, r.farthest = r.Prompt, r.Prompt, r.Prompt
+	if size := w.rules.blockSize; w.rules.caching {
+		w.publish(r, r.Resident/size, min(r.Prompt/size, r.shared))
+		w.pool.own(&r.leases, r.shared, r.Prompt/size)
+	}
+	w.waiting.insert(r)
+	w.blocked = false
+}
+
+// Release ends the leases of a request that a prefill worker has computed and held for its hand-off. No pass may be in flight.
+func (w *Worker) Release(r *Request) {
+	w.drop(r, false)
+	w.recycle(r)
+	w.blocked, w.tried = false, false
+}
+
+// Interrupt ends a stretch with the pass in flight at now; begun is that of Submit. Busy says whether there is one.
+func (w *Worker) Interrupt(now int64, begun bool) {
+	if w.inStretch() {
+		w.Settle(now)
+		w.cut(now, begun)
+	}
+}
+
+// handed reports whether a waiting request has its prompt from another worker.
+func handed(r *Request) bool { return r.computed > 0 && r.computed >= r.Prompt }

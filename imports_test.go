@@ -86,6 +86,7 @@ var imports = map[string][]string{
 	"convert/weka":              {"internal/lazyregexp", "convert/rules", "hfsource/column", "internal/foreign", "internal/jsonlex", "mmapcache", "trace"}, // to a trace
 	"convert/loads":             {"internal/jsonlex", "trace"},                                                                                             // to traces, without text
 	"convert/text":              {"internal/lazyregexp", "github.com/zeebo/xxh3"},                                                                          // values: no bytes of a format, no tokens
+	"convert/text/aiperf":       {"convert/text", "convert/text/content"},
 	"convert/text/claude":       {"convert/text", "convert/text/content", "convert/text/claude/rows", "convert/text/claude/links"},
 	"convert/text/claude/links": {"convert/text", "convert/text/claude/rows", "github.com/zeebo/xxh3"},
 	"convert/text/claude/rows":  {"convert/text", "convert/text/content", "github.com/zeebo/xxh3"},
@@ -96,7 +97,7 @@ var imports = map[string][]string{
 	"convert/text/otel/spans":   {"convert/text/content", "internal/jsonlex"},
 	"convert/text/render":       {"convert/text", "convert/text/content", "mmapcache", "timeline", "github.com/zeebo/xxh3"},
 	"convert": {
-		"internal/lazyregexp", "convert/reconstruct", "convert/loads", "convert/rules", "convert/text", "convert/text/claude", "convert/text/codex", "convert/text/content", "convert/text/messages",
+		"internal/lazyregexp", "convert/reconstruct", "convert/loads", "convert/rules", "convert/text", "convert/text/aiperf", "convert/text/claude", "convert/text/codex", "convert/text/content", "convert/text/messages",
 		"convert/text/otel", "convert/text/render", "convert/weka", "hfsource", "hfsource/column", "hfsource/parquet", "internal/tokensource",
 		"internal/bytefmt", "internal/corpus", "internal/durable", "internal/regular", "internal/suggest", "internal/terminal", "internal/tokenizer",
 		"manifest", "mmapcache", "mmapcache/cachestore", "trace", "github.com/alitto/pond/v2",

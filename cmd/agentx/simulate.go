@@ -30,7 +30,7 @@ func newSimulate() *cobra.Command {
 an hour of traffic takes a second. Of the cache it reads ids, lengths and times; an INPUT is converted as
 far as that, without a tokenizer.
 
-Mooncake rows arrive as recorded, divided by --arrival-speedup, or --concurrency of their sessions are
+Mooncake rows and tables arrive as recorded, divided by --arrival-speedup, or --concurrency of their sessions are
 open at a time. Weka traces are played by the conductor of agentx replay: --concurrency lanes, each
 with a tree of sessions at a time. --synthetic needs no input.
 

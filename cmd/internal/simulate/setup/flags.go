@@ -171,7 +171,7 @@ func (f *Flags) loadRows() []settings.Setting {
 	row, level := rowOf(settings.Load), rowOf(settings.Levels)
 	block := settings.Whole(0, trace.MaxBlockSize).Numeric()
 	return []settings.Setting{
-		row("load", settings.Word("trace\tas recorded", "concurrency\tsessions that are open", "lanes\ttrees of Weka traces"), "", &f.Config.Load, "when requests leave: trace (as recorded), concurrency (a number of sessions), or lanes (trees of Weka traces); default: trace for Mooncake, lanes for Weka, concurrency where --concurrency is given"),
+		row("load", settings.Word("trace\tas recorded", "concurrency\tsessions that are open", "lanes\ttrees of Weka traces"), "", &f.Config.Load, "when requests leave: trace (as recorded), concurrency (a number of sessions), or lanes (trees of Weka traces); default: trace for Mooncake rows and tables, lanes for others, concurrency where --concurrency is given"),
 		row("concurrency", numbersKind("intSlice", strconv.Atoi), nil, &f.concurrency, "sessions, or lanes, that are open at a time; N,N,... simulates each"),
 		row("arrival-speedup", settings.Factor, 1.0, &f.Config.Speedup, "divides first arrivals and delays of load trace; engines keep their speed"),
 		row("synthetic", beginning("in="), "", &f.Synthetic, "load without an INPUT: in=I,out=O,n=N[,every=MS|rate=QPS][,turns=T][,think=MS][,shared=R,groups=G]"),

@@ -112,6 +112,7 @@ func (f *simulateFlags) simulate(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	var input *simulate.Input
+	f.Describe(cmd.Flags(), args, version)
 	if len(args) > 0 {
 		dataset, read, err := f.open(cmd, args[0])
 		if err != nil {
@@ -137,6 +138,7 @@ func (f *simulateFlags) open(cmd *cobra.Command, name string) (*cachestore.Datas
 	if err != nil {
 		return nil, nil, err
 	}
+	f.DescribeKey(f.key)
 	input, err := simulate.NewInput(dataset.Cache)
 	switch {
 	case err != nil:

@@ -41,6 +41,7 @@ type Flags struct {
 	Synthetic   string
 	TraceBlock  int
 	PrintConfig bool
+	Date        string // of the pages
 	JSON        bool
 	Stderr      io.Writer // for warnings
 	Quiet       bool      // no progress
@@ -198,6 +199,7 @@ func (f *Flags) resultRows() []settings.Setting {
 		row("overwrite", settings.Yes, false, &f.Player.Files.Overwrite, "replace the results in the directory of --out"),
 		row("per-request", settings.Yes, false, &f.Player.Files.PerRequest, "also write requests.jsonl: a line of each request, in nanoseconds"),
 		row("html", settings.File("html"), "", &f.Player.HTML, "also write the page of the run, --html=FILE below --out or here, and beside it a log of all that it draws"),
+		row("date", settings.AnyText, "", &f.Date, "date that pages show; without it they show none, so that equal commands make equal pages"),
 		row("sample", settings.Span, time.Duration(0), &f.sample, "simulated time between the samples of workers on a page without --planner; 0: a thousandth of the run, at least 0.1 s"),
 		row("format", settings.Word("dynamo\tkeys of its report"), "", &f.format, "also write a file of another tool: dynamo"),
 		row("json", settings.Yes, false, &f.JSON, "one JSON object: the summary, of several runs all of them"),

@@ -10,7 +10,7 @@ GO      := CGO_ENABLED=0 go
 
 # What needs more than Go: contrib/NAME/run fetches it from package registries, or skips with the reason.
 EXTERNAL := arrow browser capture-clients claude-code datasets dynamo harness hub-reference inferencex kubernetes nfs ray real slurm windows
-.PHONY: demo build test test-long test-mutants test-race test-load test-parts test-soak test-simulate test-capture-day test-scale fuzz lint docs \
+.PHONY: demo build test test-long test-mutants test-race test-load test-parts test-lanes test-soak test-simulate test-capture-day test-scale fuzz lint docs \
 	bench bench-lateness bench-start wheels test-wheels test-image test-tokenizers test-exact test-claude-logs test-oracle test-bodies test-schedule $(EXTERNAL:%=test-%)
 
 demo: build
@@ -48,6 +48,8 @@ test-load:
 	AGENTX_LOAD=1 $(GO) test -run '^TestManyLanes$$' -count=1 -v ./replay
 test-parts:
 	AGENTX_PARTS=1 $(GO) test -run '^TestPartsAgainstTheLogOfTheServer$$' -count=1 -v ./cmd/agentx
+test-lanes: # 16 parts of so many lanes
+	AGENTX_LANES=$(or $(LANES),1024) $(GO) test -run '^TestPartsOfManyLanes$$' -count=1 -v ./cmd/agentx
 test-soak:
 	AGENTX_SOAK=$(or $(SOAK),30m) $(GO) test -run '^TestSoak$$' -count=1 -timeout 0 -v ./replay
 test-simulate:

@@ -158,7 +158,7 @@ var imports = map[string][]string{
 	"cmd/internal/inspect":         {"internal/bytefmt", "internal/terminal", "mmapcache", "replay/measure", "replay/payload"},
 	"cmd/internal/report/compare": {
 		"cmd/internal/aiperf", "cmd/internal/report/frontier", "cmd/internal/report/interval", "cmd/internal/report/page", "internal/durable",
-		"replay/measure", "replay/merge", "replay/slo", "report",
+		"replay/capacity", "replay/measure", "replay/merge", "replay/slo", "report",
 	},
 	"cmd/internal/report/export": {
 		"cmd/internal/aiperf", "cmd/internal/aiperf/inferencex", "cmd/internal/report/gate", "cmd/internal/report/html", "cmd/internal/report/parquet",
@@ -174,13 +174,13 @@ var imports = map[string][]string{
 		"replay/scrape", "replay/slo", "report",
 	},
 	"cmd/internal/report/index": {
-		"cmd/internal/report/compare", "cmd/internal/report/html", "cmd/internal/report/page", "internal/regular", "replay/measure", "replay/merge",
-		"replay/slo", "report",
+		"cmd/internal/report/compare", "cmd/internal/report/html", "cmd/internal/report/page", "internal/regular", "replay", "replay/measure",
+		"replay/merge", "replay/slo", "report",
 	},
 	"cmd/internal/report/interval": {"internal/pyrand", "internal/regular", "replay/measure", "replay/slo"},
 	"cmd/internal/report/live": {
-		"cmd/internal/report/html", "cmd/internal/report/page", "internal/bytefmt", "internal/guard", "replay/measure", "replay/wire", "report",
-		"github.com/prometheus/client_model", "github.com/prometheus/common",
+		"cmd/internal/report/html", "cmd/internal/report/page", "internal/bytefmt", "internal/guard", "replay/measure", "replay/scrape", "replay/slo",
+		"replay/wire", "report", "github.com/prometheus/client_model", "github.com/prometheus/common",
 	},
 	"cmd/internal/report/markdown": {"cmd/internal/report/compare", "cmd/internal/report/gate", "replay/measure", "replay/slo"},
 	"cmd/internal/report/otlp":     {"replay/measure", "github.com/prometheus/client_model"},
@@ -213,7 +213,7 @@ var imports = map[string][]string{
 	},
 	"cmd/internal/simulate/page": {
 		"cmd/internal/report/page", "cmd/internal/simulate", "cmd/internal/simulate/fleet", "cmd/internal/simulate/planner",
-		"cmd/internal/simulate/preset",
+		"cmd/internal/simulate/preset", "replay/measure",
 	},
 	"cmd/internal/simulate/planner": {"cmd/internal/simulate/engine", "cmd/internal/simulate/preset", "internal/jsonobject"},
 	"cmd/internal/simulate/preset":  {},

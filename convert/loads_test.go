@@ -2,6 +2,7 @@ package convert
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -74,4 +75,24 @@ func TestTablesOfADirectory(t *testing.T) {
 	require.Equal(t, []hfsource.SkippedEntry{{Path: filepath.Join(dir, "other.csv"), Reason: "not a trace format"}}, r.SkippedEntries)
 	require.Equal(t, 4, r.Facts.Turns)
 	require.Equal(t, int64(10), r.Facts.PromptTokens)
+}
+
+// Files that Dynamo's sink rolled are one recording: sessions go on in the next one, and its hashes are the same.
+func TestSegmentsOfDynamo(t *testing.T) {
+	dir := t.TempDir()
+	row := func(id string, at int) string {
+		return fmt.Sprintf(`{"schema":"dynamo.request.trace.v1","event_type":"request_end","agent_context":{"session_id":"s"},"request":{"request_id":%q,"input_tokens":64,"output_tokens":1,"request_received_ms":%d,"total_time_ms":1,"replay":{"trace_block_size":64,"input_length":64,"input_sequence_hashes":[7]}}}`, id, at) + "\n"
+	}
+	for name, rows := range map[string]string{"p.000000.jsonl.zst": row("a", 1) + row("b", 5), "p.000001.jsonl.zst": row("b", 5) + row("c", 9)} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), zst(t, []byte(rows)), 0o600))
+	}
+	for namespace, sessions := range map[string]int{"auto": 1, "file": 2} {
+		o := options(t, dir)
+		require.NoError(t, o.Rules.Set("namespace", namespace))
+		a, err := DryRun(t.Context(), o, 64, false, nil)
+		require.NoError(t, err)
+		require.Equal(t, sessions, a.Sessions)
+		require.Equal(t, sessions+2, a.Turns)
+		require.Equal(t, sessions == 1, a.Warnings["copied_request"] == 1)
+	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/alitto/pond/v2"
 
+	"github.com/agentx/agentx/convert/loads"
 	"github.com/agentx/agentx/convert/reconstruct"
 	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/convert/weka"
@@ -171,15 +172,22 @@ func planTrace(t *trace.Trace, p plannedTrace, rules rules.Rules) plannedTrace {
 // twice for that.
 const maxSingleRow = 64 << 10
 
-// shardName is the name of a file that is one of several with the rest of its name.
-var shardName = lazyregexp.New(`^(.*)-\d{5}(-of-\d{5}(?:\.[^/\\]*)?)$`)
+// shardName is the name of a file that is one of several with the rest of its name, and segmentName that of one which Dynamo's sink rolled.
+var (
+	shardName   = lazyregexp.New(`^(.*)-\d{5}(-of-\d{5}(?:\.[^/\\]*)?)$`)
+	segmentName = lazyregexp.New(`^(.*)\.\d{6}(\.jsonl(?:\.[^/\\]*)?)$`)
+)
 
 // wholeOf names that of which a file is a shard: the split of a dataset of the hub, or what its name says. Others are whole.
 func wholeOf(f hfsource.File) string {
-	if f.Split != "" {
+	name := shardName()
+	switch {
+	case f.Split != "":
 		return f.Split
+	case f.Rows == loads.DynamoName:
+		name = segmentName()
 	}
-	if m := shardName().FindStringSubmatch(f.Path); m != nil {
+	if m := name.FindStringSubmatch(f.Path); m != nil {
 		return m[1] + m[2]
 	}
 	return ""
@@ -202,7 +210,7 @@ func recordingsOf(ctx context.Context, s *hfsource.Snapshot, namespace string) (
 		if s.Files[k].Rows = format.name; format.open == nil {
 			continue
 		}
-		whole := wholeOf(f)
+		whole := wholeOf(s.Files[k])
 		if numbers[k] = known[whole]; numbers[k] > 0 && whole != "" && namespace != "file" {
 			continue
 		}

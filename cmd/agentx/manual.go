@@ -144,6 +144,7 @@ var documents = [][2]string{
 	{"doc/simulate.md", "simulated engines and fleets"},
 	{"doc/capture.md", "recording live agents"},
 	{"doc/clusters.md", "one cache for many machines, one load from many; Slurm, Kubernetes, Ray"},
+	{"doc/scale.md", "what a core and a lane cost, when to add parts, 100,000 lanes"},
 	{"doc/spec/cli.md", "verbs, machine-readable output, exit statuses"},
 	{"doc/spec/results.md", "files and fields of the results, definitions of all metrics"},
 }

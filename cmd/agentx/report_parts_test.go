@@ -4,19 +4,25 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math"
+	"net"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentx/agentx/internal/bytefmt"
 	"github.com/agentx/agentx/mock"
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/measure"
@@ -42,10 +48,24 @@ func partsOf(t *testing.T, server mock.Config, cache string, parts int, flags ..
 	server.Log = log
 	serving := httptest.NewServer(mock.New(server))
 	defer serving.Close()
+	run := playParts(t, serving.URL, cache, parts, flags...)
+	serving.Close() // every answer is logged
+	answers := map[string]mock.Answer{}
+	for line := range strings.Lines(log.text.String()) {
+		var a mock.Answer
+		require.NoError(t, json.Unmarshal([]byte(line), &a))
+		answers[a.RequestID] = a
+	}
+	return answers, run
+}
+
+// playParts plays a load as processes of this program, one a part, against a server, and returns the load as one run.
+func playParts(t *testing.T, url, cache string, parts int, flags ...string) *merge.Run {
+	t.Helper()
 	out := filepath.Join(t.TempDir(), "load")
 	var playing sync.WaitGroup
 	for number := range parts {
-		args := append([]string{"replay", "demo", "--cache", cache, "--url", serving.URL, "--model", "m", "--asap", "--quiet", "--no-preflight", "--no-calibrate", "--scrape", "off", "--out", out, "--part", fmt.Sprintf("%d/%d", number, parts)}, flags...)
+		args := append([]string{"replay", "demo", "--cache", cache, "--url", url, "--model", "m", "--asap", "--quiet", "--no-preflight", "--no-calibrate", "--scrape", "off", "--out", out, "--part", fmt.Sprintf("%d/%d", number, parts)}, flags...)
 		playing.Go(func() {
 			text, err := exec.CommandContext(t.Context(), "agentx", args...).CombinedOutput()
 			if err != nil {
@@ -54,16 +74,66 @@ func partsOf(t *testing.T, server mock.Config, cache string, parts int, flags ..
 		})
 	}
 	playing.Wait()
-	serving.Close() // every answer is logged
-	answers := map[string]mock.Answer{}
-	for line := range strings.Lines(log.text.String()) {
-		var a mock.Answer
-		require.NoError(t, json.Unmarshal([]byte(line), &a))
-		answers[a.RequestID] = a
-	}
 	run, err := merge.Open(out, merge.Options{})
 	require.NoError(t, err)
-	return answers, run
+	return run
+}
+
+// freeAddress returns an address of this machine at which nothing listens.
+func freeAddress(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	return l.Addr().String()
+}
+
+// discarding is a server that answers when so many requests are in flight as there are lanes, and every request behind those at once. It says as
+// tokens of a prompt how many bytes of the body it has read.
+type discarding struct {
+	lanes, requests, bytes atomic.Int64
+	full                   chan struct{}
+}
+
+func (d *discarding) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	n, err := io.Copy(io.Discard, r.Body)
+	if err != nil {
+		return
+	}
+	d.bytes.Add(n)
+	if d.requests.Add(1) == d.lanes.Load() {
+		close(d.full)
+	}
+	<-d.full
+	w.Header().Set("Content-Type", "text/event-stream")
+	fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"x\"},\"finish_reason\":\"stop\"}]}\n\n"+
+		"data: {\"choices\":[],\"usage\":{\"prompt_tokens\":%d,\"completion_tokens\":1,\"total_tokens\":%d}}\n\ndata: [DONE]\n\n", n, n+1)
+}
+
+// All lanes of all parts have a request in flight at the same time, and the load as one run has every request and every byte that the server got.
+// make test-lanes plays 16 parts of 1,024 lanes.
+func TestPartsOfManyLanes(t *testing.T) {
+	parts, lanes := 4, 16
+	if text := os.Getenv("AGENTX_LANES"); text != "" {
+		var err error
+		parts = 16
+		lanes, err = strconv.Atoi(text)
+		require.NoError(t, err)
+	}
+	cache := warmRoot(t)
+	require.Zero(t, run([]string{"convert", "demo", "--quiet", "--cache", cache}, nil, new(strings.Builder), os.Stderr))
+	sink := &discarding{full: make(chan struct{})}
+	all, requests := parts*lanes, 2*parts*lanes
+	sink.lanes.Store(int64(all))
+	serving := httptest.NewServer(sink)
+	defer serving.Close()
+	load := playParts(t, serving.URL, cache, parts, "--concurrency", strconv.Itoa(all), "--requests", strconv.Itoa(requests), "--seed", "7", "--meet", freeAddress(t))
+	s, _, err := replay.Summarize(load, nil)
+	require.NoError(t, err)
+	require.Empty(t, s.Errors)
+	require.Equal(t, []int64{int64(requests), sink.requests.Load()}, []int64{int64(s.Completed), int64(s.Requests)})
+	require.Equal(t, []int64{sink.bytes.Load(), sink.requests.Load()}, []int64{int64(s.PromptTokens), int64(s.OutputTokens)})
+	require.Equal(t, all, s.Lanes.Started)
+	t.Logf("%d parts of %d lanes: %d requests, %d bytes, CPU of all clients %.1f s, largest memory %s", parts, lanes, requests, sink.bytes.Load(), s.Client.CPU, bytefmt.Format(int64(s.Client.PeakRSS)))
 }
 
 // The report of a load that 1, 2 and 4 processes have played has what the server's own log has: each request, and the sums of all tokens.

@@ -30,7 +30,7 @@ func newSimulate() *cobra.Command {
 an hour of traffic takes a second. Of the cache it reads ids, lengths and times; an INPUT is converted as
 far as that, without a tokenizer.
 
-Mooncake rows arrive as recorded, divided by --arrival-speedup, or --concurrency of their sessions are
+Mooncake rows and tables arrive as recorded, divided by --arrival-speedup, or --concurrency of their sessions are
 open at a time. Weka traces are played by the conductor of agentx replay: --concurrency lanes, each
 with a tree of sessions at a time. --synthetic needs no input.
 
@@ -112,6 +112,7 @@ func (f *simulateFlags) simulate(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	var input *simulate.Input
+	f.Describe(cmd.Flags(), args, version)
 	if len(args) > 0 {
 		dataset, read, err := f.open(cmd, args[0])
 		if err != nil {
@@ -137,6 +138,7 @@ func (f *simulateFlags) open(cmd *cobra.Command, name string) (*cachestore.Datas
 	if err != nil {
 		return nil, nil, err
 	}
+	f.DescribeKey(f.key)
 	input, err := simulate.NewInput(dataset.Cache)
 	switch {
 	case err != nil:

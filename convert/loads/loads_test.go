@@ -70,7 +70,7 @@ func TestFailedRowsAreKept(t *testing.T) {
 	table = NewTable(0, false, nil)
 	require.Empty(t, added(table, text))
 	_, err := table.Traces()
-	assert.EqualError(t, err, "all requests of the file failed: 2 rows have Response tokens = 0")
+	assert.EqualError(t, err, "all requests of the file failed: every row has Response tokens = 0")
 }
 
 // A row without a session has the name of its row, unless the file calls a session so.

@@ -219,7 +219,7 @@ func (t *Table) whole(at int, name string) (int64, error) {
 // file whose requests all failed.
 func (t *Table) Traces() (iter.Seq[*trace.Trace], error) {
 	if len(t.rows) == 0 && len(t.odd) > 0 {
-		return nil, &trace.Error{Kind: trace.Unclear, Row: 2, Problem: fmt.Sprintf("all requests of the file failed: %d rows have %s = 0", t.odd[0].Count, t.layout.columns.out),
+		return nil, &trace.Error{Kind: trace.Unclear, Row: 2, Problem: fmt.Sprintf("all requests of the file failed: every row has %s = 0", t.layout.columns.out),
 			Hint: "another file; or the rule loads.failed=keep, which plays them for one token each"}
 	}
 	var rest []int32 // rows of each session, in the order of the input

@@ -55,12 +55,24 @@ func boolByte(b bool) byte {
 	return 0
 }
 
+// NewTree returns a trace of no session, of which a reader wants the nodes alone.
+func NewTree() *Trace { return &Trace{Start: NoTime, last: map[Node]int32{}} }
+
 // NewTrace appends a trace with its root session.
 func (d *Dataset) NewTrace(id string) *Trace {
-	t := &Trace{Start: NoTime, Sessions: []Session{{ID: id, Parent: None, SpawnTurn: None, JoinTurn: None, Lacks: None, Filler: None}}, last: map[Node]int32{}}
+	t := NewTree()
+	t.Sessions = []Session{{ID: id, Parent: None, SpawnTurn: None, JoinTurn: None, Lacks: None, Filler: None}}
 	d.Traces = append(d.Traces, t)
 	return t
 }
+
+// Subagent appends a session of a subagent, which nothing links to a turn yet.
+func (t *Trace) Subagent(id string) {
+	t.Sessions = append(t.Sessions, Session{ID: id, Kind: Subagent, SpawnTurn: None, JoinTurn: None, Lacks: None, Filler: None})
+}
+
+// Tokens returns a count of tokens as a turn takes it: more than 2^24 is no count of a prompt.
+func Tokens(n int64) int32 { return int32(min(max(n, 0), 1<<24)) }
 
 // Child returns the node of a message behind another, None for the first of a prompt. Prompts that begin with the same messages have the
 // same nodes.

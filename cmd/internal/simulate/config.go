@@ -129,7 +129,7 @@ func (c *Config) LoadOf() Load {
 	switch {
 	case c.Load != "":
 		return c.Load
-	case c.Input != nil && !c.Input.Mooncake():
+	case c.Input != nil && !c.Input.Timed():
 		return LoadLanes
 	case c.Concurrency > 0:
 		return LoadConcurrency
@@ -226,12 +226,12 @@ func (c *Config) validateSpeedup() error {
 // fits returns an error where load and input do not go together.
 func (c *Config) fits() error {
 	load := c.LoadOf()
-	weka := c.Input != nil && !c.Input.Mooncake()
+	weka := c.Input != nil && !c.Input.Timed()
 	switch {
 	case load == LoadLanes && !weka:
-		return fmt.Errorf("load %s: it plays trees of sessions, which neither Mooncake nor a synthetic load has: want %s or %s", load, LoadTrace, LoadConcurrency)
+		return fmt.Errorf("load %s: it plays trees of sessions, which no load of Mooncake rows or tables and no synthetic one has: want %s or %s", load, LoadTrace, LoadConcurrency)
 	case load == LoadTrace && weka:
-		return fmt.Errorf("load %s: only Mooncake and synthetic loads have arrivals; want %s", load, LoadLanes)
+		return fmt.Errorf("load %s: only Mooncake rows, tables and synthetic loads have arrivals; want %s", load, LoadLanes)
 	case load != LoadTrace && c.Concurrency < 1:
 		return fmt.Errorf("load %s with concurrency %d: want at least 1", load, c.Concurrency)
 	case load == LoadTrace && c.Concurrency != 0:

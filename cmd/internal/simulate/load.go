@@ -16,9 +16,9 @@ import (
 // Input is the structure of a cache: lengths, times and ids of prompts, without their text. Several runs may use it at a
 // time.
 type Input struct {
-	cache    *mmapcache.Cache
-	mooncake bool
-	block    int // tokens that an id of the first trace stands for
+	cache *mmapcache.Cache
+	timed bool // see Timed
+	block int  // tokens that an id of the first trace stands for
 
 	mu       sync.Mutex
 	sessions map[numbering]*workload.Sessions // made once for each
@@ -32,24 +32,30 @@ type numbering struct {
 
 // NewInput returns the input of a cache, of which it reads the tables alone. It refuses one that mixes formats.
 func NewInput(c *mmapcache.Cache) (*Input, error) {
-	n := c.Facts.Generations[mmapcache.FormatMooncake]
+	n := 0
+	for _, format := range timedFormats {
+		n += c.Facts.Generations[format]
+	}
 	switch traces := c.Traces(); {
 	case traces == 0:
 		return nil, errors.New("the input has no trace to simulate")
 	case c.Facts.Rules.LiveAnswers:
 		return nil, errors.New("its prompts contain answers that only a replay gets (session_rows=live): convert the input with session_rows=new, which puts filler in their place")
 	case n > 0 && n < traces:
-		return nil, fmt.Errorf("the input mixes %d traces of Mooncake rows, which arrive at recorded times, with %d of another format, which are trees of sessions: simulate each format on its own", n, traces-n)
+		return nil, fmt.Errorf("the input mixes %d traces of Mooncake rows or tables, which arrive at recorded times, with %d of another format, which are trees of sessions: simulate each format on its own", n, traces-n)
 	}
 	first, err := c.Trace(0)
 	if err != nil {
 		return nil, err
 	}
-	return &Input{cache: c, mooncake: n > 0, block: int(first.BlockSize), sessions: map[numbering]*workload.Sessions{}}, nil
+	return &Input{cache: c, timed: n > 0, block: int(first.BlockSize), sessions: map[numbering]*workload.Sessions{}}, nil
 }
 
-// Mooncake reports whether the traces were made of Mooncake rows. Others are trees of sessions.
-func (in *Input) Mooncake() bool { return in.mooncake }
+// timedFormats are those of traces that are single sessions with recorded starts: Mooncake rows, and the tables of convert/loads.
+var timedFormats = []string{mmapcache.FormatMooncake, "azure", "burstgpt"}
+
+// Timed reports whether the traces are single sessions that arrive at recorded times. Others are trees of sessions.
+func (in *Input) Timed() bool { return in.timed }
 
 // Cache returns the cache, of which only the tables may be open.
 func (in *Input) Cache() *mmapcache.Cache { return in.cache }
@@ -57,7 +63,7 @@ func (in *Input) Cache() *mmapcache.Cache { return in.cache }
 // BlockSize returns the tokens that a hash id of the first trace stands for.
 func (in *Input) BlockSize() int { return in.block }
 
-// sessionsOf returns the sessions of Mooncake rows, or the roots of trees, with blocks numbered for an engine.
+// sessionsOf returns the sessions that arrive at recorded times, or the roots of trees, with blocks numbered for an engine.
 func (in *Input) sessionsOf(block int, width preset.Choice) (*workload.Sessions, error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -66,8 +72,8 @@ func (in *Input) sessionsOf(block int, width preset.Choice) (*workload.Sessions,
 		return s, nil
 	}
 	number := workload.Roots
-	if in.mooncake {
-		number = workload.Mooncake
+	if in.timed {
+		number = workload.Timed
 	}
 	s, err := number(in.cache, block, width)
 	if err == nil {

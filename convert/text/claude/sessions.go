@@ -42,7 +42,7 @@ func (f *forest) trace(s links.Session) {
 		a.trace.HiddenPrefix, a.trace.RecordedEnds = true, true
 		if agent := f.Chains[n].Agent; agent != 0 && !alone {
 			a.place = int32(len(a.trace.Sessions))
-			a.trace.Sessions = append(a.trace.Sessions, text.Session{ID: f.Name(agent), Kind: text.Subagent, SpawnTurn: text.None, JoinTurn: text.None, Lacks: text.None, Filler: text.None})
+			a.trace.Subagent(f.Name(agent))
 		}
 		a.trace.Sessions[a.place].Turns = a.turns
 	}

@@ -193,7 +193,9 @@ func (h *history) difference(total tokens) tokens {
 func (h *history) take(u *tokens) {
 	turn := &h.turns[h.reply]
 	for k, to := range [...]*int32{&turn.In, &turn.Cached, &turn.Out} {
-		*to = int32(min(u[k], 1<<24)) // more is no prompt
+		if *to = text.None; u[k] != text.None {
+			*to = text.Tokens(u[k])
+		}
 	}
 	h.used = true
 }

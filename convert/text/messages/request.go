@@ -151,15 +151,15 @@ func readUsage(v content.Raw, turn *text.Turn) {
 			created = n
 		case "cache_read_input_tokens":
 			read = n
-			turn.Cached = clampTokens(n)
+			turn.Cached = text.Tokens(n)
 		case "completion_tokens", "output_tokens":
 			if ok {
-				turn.Out = clampTokens(n)
+				turn.Out = text.Tokens(n)
 			}
 		case "prompt_tokens_details":
 			return v.Object(func(key []byte, v content.Raw) error {
 				if n, ok := v.Int(); ok && string(key) == "cached_tokens" {
-					turn.Cached = clampTokens(n)
+					turn.Cached = text.Tokens(n)
 				}
 				return nil
 			})
@@ -167,12 +167,9 @@ func readUsage(v content.Raw, turn *text.Turn) {
 		return nil
 	})
 	if in += anthropic * (created + read); in > 0 {
-		turn.In = clampTokens(in)
+		turn.In = text.Tokens(in)
 	}
 }
-
-// clampTokens returns a count that a table takes: more is no count of tokens of a prompt.
-func clampTokens(n int64) int32 { return int32(min(max(n, 0), 1<<24)) }
 
 // number64 returns a number.
 func number64(v content.Raw) (float64, bool) {

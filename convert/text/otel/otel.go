@@ -66,14 +66,13 @@ type Reader struct {
 	tools    [][]text.Text          // definitions of tools
 	heads    map[xxh3.Uint128]int32 // of attributes that each request repeats: tools, or a message of the system
 	prompts  content.Lists
-	nodes    []text.Node // of prompts, whatever their sessions
-	last     map[text.Node]int32
+	tree     *text.Trace // of prompts, whatever their sessions: its nodes alone
 }
 
 // New returns a reader that adds to a dataset.
 func New(d *text.Dataset) *Reader {
 	return &Reader{Reader: content.Reader{Data: d}, scanner: spans.Scanner{Wanted: attributes}, numbers: map[xxh3.Uint128]int32{},
-		tools: [][]text.Text{nil}, heads: map[xxh3.Uint128]int32{}, last: map[text.Node]int32{}}
+		tools: [][]text.Text{nil}, heads: map[xxh3.Uint128]int32{}, tree: text.NewTree()}
 }
 
 // Row reads a row: an object of the exporter, a span, or a session.
@@ -120,7 +119,7 @@ const (
 
 // request is a span that is a turn.
 type request struct {
-	turn                   text.Turn // Last is in Reader.nodes
+	turn                   text.Turn // Last is in Reader.tree
 	tools                  int32     // in Reader.tools; 0: none
 	failed, choices, empty bool
 }
@@ -232,7 +231,7 @@ func (r *Reader) request(f *spans.Span) (q request, err error) {
 func count(f *spans.Span, name, old int) int32 {
 	for _, k := range [...]int{name, old} {
 		if n, ok := f.Count(k); ok {
-			return int32(min(max(n, 0), 1<<24)) // more is no prompt
+			return text.Tokens(n)
 		}
 	}
 	return text.None
@@ -251,10 +250,10 @@ func (r *Reader) content(f *spans.Span, q *request) error {
 		return err
 	}
 	if m := r.head(f, instructions, text.None, r.system); m != text.None {
-		q.turn.Last = r.child(q.turn.Last, m)
+		q.turn.Last = r.tree.Child(q.turn.Last, m)
 	}
 	for _, m := range messages {
-		q.turn.Last = r.child(q.turn.Last, m)
+		q.turn.Last = r.tree.Child(q.turn.Last, m)
 	}
 	q.empty = q.turn.Last == text.None
 	q.tools = r.head(f, definitions, 0, r.definitions)
@@ -263,18 +262,6 @@ func (r *Reader) content(f *spans.Span, q *request) error {
 	}
 	q.turn.Counted = text.WholeRequest
 	return r.Err()
-}
-
-// child returns the node of a message behind another.
-func (r *Reader) child(parent, message int32) int32 {
-	n := text.Node{Parent: parent, Message: message}
-	k, known := r.last[n]
-	if !known {
-		k = int32(len(r.nodes))
-		r.nodes = append(r.nodes, n)
-		r.last[n] = k
-	}
-	return k
 }
 
 // output reads the first of the choices of an answer.

@@ -153,7 +153,7 @@ func (r *Reader) trace(g *group) {
 	for k, a := range g.agents {
 		places[a.span] = int32(k)
 		if k > 0 {
-			t.Sessions = append(t.Sessions, text.Session{ID: r.words.Name(r.spans[a.span].id), Kind: text.Subagent, SpawnTurn: text.None, JoinTurn: text.None, Lacks: text.None, Filler: text.None})
+			t.Subagent(r.words.Name(r.spans[a.span].id))
 		}
 	}
 	for k, a := range g.agents {
@@ -180,13 +180,10 @@ func (r *Reader) fill(t *text.Trace, s *text.Session, turns []int32) {
 	var path []int32
 	for _, k := range turns {
 		q := &r.requests[r.spans[k].request]
-		path = path[:0]
-		for n := q.turn.Last; n != text.None; n = r.nodes[n].Parent {
-			path = append(path, r.nodes[n].Message)
-		}
+		path = r.tree.Path(path[:0], q.turn.Last)
 		q.turn.Last = text.None
-		for _, m := range slices.Backward(path) {
-			q.turn.Last = t.Child(q.turn.Last, m)
+		for _, n := range path {
+			q.turn.Last = t.Child(q.turn.Last, r.tree.Nodes[n].Message)
 		}
 		s.Turns = append(s.Turns, q.turn)
 		if q.tools == 0 || q.tools == tools {

@@ -44,7 +44,7 @@ func playConversation(b *testing.B, s *mmapcache.Structure, block int, plain, kv
 	switches, _ := preset.Named(preset.Default)
 	config := engine.Default()
 	config.BlockSize = block
-	sessions, err := workload.Mooncake(mmapcache.CacheOf(s, mmapcache.StructureFacts{}), block, switches.IDWidth)
+	sessions, err := workload.Timed(mmapcache.CacheOf(s, mmapcache.StructureFacts{}), block, switches.IDWidth)
 	require.NoError(b, err)
 	load, err := sessions.Trace(1)
 	require.NoError(b, err)

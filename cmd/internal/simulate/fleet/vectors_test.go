@@ -108,7 +108,7 @@ func optionsOf(t testing.TB, in engineIn, name string, s *mmapcache.Structure) O
 func optionsOfSwitches(t testing.TB, in engineIn, switches preset.Switches, s *mmapcache.Structure) Options {
 	config, err := engine.Parse(in.Engine, engine.Default())
 	require.NoError(t, err)
-	sessions, err := workload.Mooncake(mmapcache.CacheOf(s, mmapcache.StructureFacts{}), config.BlockSize, switches.IDWidth)
+	sessions, err := workload.Timed(mmapcache.CacheOf(s, mmapcache.StructureFacts{}), config.BlockSize, switches.IDWidth)
 	require.NoError(t, err)
 	if config.KVBytesPerToken == 0 {
 		config.KVBytesPerToken, config.KVTransferGBPerS = in.KVBytes, in.KVRate

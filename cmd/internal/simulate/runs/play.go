@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	charts "github.com/agentx/agentx/cmd/internal/report/page"
 	"github.com/agentx/agentx/cmd/internal/simulate"
 	"github.com/agentx/agentx/cmd/internal/simulate/fleet"
 	"github.com/agentx/agentx/cmd/internal/simulate/page"
@@ -28,6 +29,8 @@ type Player struct {
 	Gates []simulate.Gate
 	Jobs  int        // at a time; 0: one per core
 	Ended func(*Run) // is told of each run that has ended, one after the other; may be nil
+
+	Origin charts.Origin // of the pages
 }
 
 // Play simulates runs, several at a time, and judges each. It returns when all have ended.
@@ -114,7 +117,7 @@ func (p *Player) pageOf(r *simulate.Result, s *simulate.Summary) ([]simulate.Mad
 	if p.HTML == "" {
 		return nil, nil
 	}
-	html, err := page.Make(r, s)
+	html, err := page.Make(r, s, p.Origin)
 	if err != nil {
 		return nil, fmt.Errorf("page: %w", err)
 	}
@@ -198,7 +201,7 @@ func (p *Player) writePage(list []*Run, lead []string) (path string, err error) 
 	case p.Files.Dir == "":
 		return "", nil
 	case p.HTML != "":
-		return p.path(), Write(p.path(), Options{Title: fmt.Sprintf("Simulated: %d runs", len(list)), Lead: lead, Runs: list, Gates: p.Gates})
+		return p.path(), Write(p.path(), Options{Title: fmt.Sprintf("Simulated: %d runs", len(list)), Lead: lead, Runs: list, Gates: p.Gates, Origin: p.Origin})
 	}
 	if err = os.Remove(p.path()); errors.Is(err, fs.ErrNotExist) {
 		err = nil

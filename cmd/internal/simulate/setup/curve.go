@@ -179,7 +179,7 @@ func (f *Flags) printCurves(ctx context.Context, w io.Writer) error {
 		curves = append(curves, one)
 	}
 	if page != "" {
-		if err := chart.Write(page, "Hit-rate curve", curves); err != nil {
+		if err := chart.Write(page, "Hit-rate curve", curves, f.Player.Origin); err != nil {
 			return err
 		}
 	}

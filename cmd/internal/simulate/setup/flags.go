@@ -41,6 +41,7 @@ type Flags struct {
 	Synthetic   string
 	TraceBlock  int
 	PrintConfig bool
+	Date        string // of the pages
 	JSON        bool
 	Stderr      io.Writer // for warnings
 	Quiet       bool      // no progress
@@ -171,7 +172,7 @@ func (f *Flags) loadRows() []settings.Setting {
 	row, level := rowOf(settings.Load), rowOf(settings.Levels)
 	block := settings.Whole(0, trace.MaxBlockSize).Numeric()
 	return []settings.Setting{
-		row("load", settings.Word("trace\tas recorded", "concurrency\tsessions that are open", "lanes\ttrees of Weka traces"), "", &f.Config.Load, "when requests leave: trace (as recorded), concurrency (a number of sessions), or lanes (trees of Weka traces); default: trace for Mooncake, lanes for Weka, concurrency where --concurrency is given"),
+		row("load", settings.Word("trace\tas recorded", "concurrency\tsessions that are open", "lanes\ttrees of Weka traces"), "", &f.Config.Load, "when requests leave: trace (as recorded), concurrency (a number of sessions), or lanes (trees of Weka traces); default: trace for Mooncake rows and tables, lanes for others, concurrency where --concurrency is given"),
 		row("concurrency", numbersKind("intSlice", strconv.Atoi), nil, &f.concurrency, "sessions, or lanes, that are open at a time; N,N,... simulates each"),
 		row("arrival-speedup", settings.Factor, 1.0, &f.Config.Speedup, "divides first arrivals and delays of load trace; engines keep their speed"),
 		row("synthetic", beginning("in="), "", &f.Synthetic, "load without an INPUT: in=I,out=O,n=N[,every=MS|rate=QPS][,turns=T][,think=MS][,shared=R,groups=G]"),
@@ -198,6 +199,7 @@ func (f *Flags) resultRows() []settings.Setting {
 		row("overwrite", settings.Yes, false, &f.Player.Files.Overwrite, "replace the results in the directory of --out"),
 		row("per-request", settings.Yes, false, &f.Player.Files.PerRequest, "also write requests.jsonl: a line of each request, in nanoseconds"),
 		row("html", settings.File("html"), "", &f.Player.HTML, "also write the page of the run, --html=FILE below --out or here, and beside it a log of all that it draws"),
+		row("date", settings.AnyText, "", &f.Date, "date that pages show; without it they show none, so that equal commands make equal pages"),
 		row("sample", settings.Span, time.Duration(0), &f.sample, "simulated time between the samples of workers on a page without --planner; 0: a thousandth of the run, at least 0.1 s"),
 		row("format", settings.Word("dynamo\tkeys of its report"), "", &f.format, "also write a file of another tool: dynamo"),
 		row("json", settings.Yes, false, &f.JSON, "one JSON object: the summary, of several runs all of them"),

@@ -220,9 +220,9 @@ func (p *prompts) append(scope uint32, id int64, count int) {
 	}
 }
 
-// Mooncake returns the sessions of a cache that was made of Mooncake rows, for engine blocks of so many tokens:
-// doc/spec/simulate.md 3.1.
-func Mooncake(c *mmapcache.Cache, block int, width preset.Choice) (*Sessions, error) {
+// Timed returns the sessions of a cache whose traces are single sessions with recorded starts, such as those of Mooncake rows, for engine
+// blocks of so many tokens: doc/spec/simulate.md 3.1.
+func Timed(c *mmapcache.Cache, block int, width preset.Choice) (*Sessions, error) {
 	reader, err := newPrompts(c, width)
 	if err != nil {
 		return nil, err
@@ -231,7 +231,7 @@ func Mooncake(c *mmapcache.Cache, block int, width preset.Choice) (*Sessions, er
 	err = reader.each(c.Traces(), func(_ int, start float64) {
 		list.begin(start)
 		for n, t := range reader.plan.Turns {
-			list.add(turn{delay: delayOf(reader.plan.Turns, n), prompt: int(t.In), output: t.MaxTokens(), chain: numbers.Add(reader.ids(t), int(t.In))})
+			list.add(turn{delay: delayOf(reader.plan.Turns, n), prompt: max(int(t.In), 1), output: t.MaxTokens(), chain: numbers.Add(reader.ids(t), int(t.In))})
 		}
 	})
 	list.align()
@@ -239,16 +239,17 @@ func Mooncake(c *mmapcache.Cache, block int, width preset.Choice) (*Sessions, er
 }
 
 // delayOf returns the milliseconds between the completion of the turn before and a turn: what its row says, else the difference of
-// their timestamps.
+// their timestamps, less the time that the turn before took where that is recorded.
 func delayOf(turns []mmapcache.Turn, n int) float64 {
 	switch {
 	case n == 0:
 		return 0
-	case math.IsNaN(turns[n].ThinkTime):
-		return max(turns[n].T-turns[n-1].T, 0) * 1000
-	default:
+	case !math.IsNaN(turns[n].ThinkTime):
 		return turns[n].ThinkTime * 1000
+	case math.IsNaN(turns[n-1].APITime):
+		return max(turns[n].T-turns[n-1].T, 0) * 1000
 	}
+	return max(turns[n].T-turns[n-1].T-turns[n-1].APITime, 0) * 1000
 }
 
 // startOf returns when the first turn of a trace begins, in milliseconds.

@@ -33,7 +33,7 @@ func TestShardsAreOneLoad(t *testing.T) {
 		var err error
 		l.roots, err = Roots(c, 64, "64")
 		require.NoError(t, err)
-		l.mooncake, err = Mooncake(c, 64, preset.Width32)
+		l.mooncake, err = Timed(c, 64, preset.Width32)
 		require.NoError(t, err)
 		l.all, err = Recorded(c, 0, 64, "64")
 		require.NoError(t, err)
@@ -56,7 +56,7 @@ func TestDamagedShardIsAnErrorOfTheLoad(t *testing.T) {
 	require.ErrorContains(t, err, file)
 	_, err = Roots(c, 64, "64")
 	require.ErrorContains(t, err, file)
-	_, err = Mooncake(c, 64, "64")
+	_, err = Timed(c, 64, "64")
 	require.ErrorContains(t, err, file)
 	load, err := Lanes(LanesOptions{Replay: replay.Options{Cache: c, Concurrency: 2}, BlockSize: 64})
 	require.NoError(t, err)

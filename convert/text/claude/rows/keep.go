@@ -161,11 +161,11 @@ func (r *Log) putReply(x *line) {
 	b = binary.AppendUvarint(b, uint64(r.Text(x[kModel])))
 	b = binary.AppendUvarint(b, uint64(r.names.Number(x[kStop].Bytes())))
 	for _, k := range [...]int{kInput, kCreated, kRead, kOutput} {
-		n, ok := x[k].Int()
-		if n = min(max(n, 0), 1<<24) + 1; !ok { // more is no count of tokens of a prompt
-			n = 0
+		count := uint64(0)
+		if n, ok := x[k].Int(); ok {
+			count = uint64(text.Tokens(n)) + 1
 		}
-		b = binary.AppendUvarint(b, uint64(n))
+		b = binary.AppendUvarint(b, count)
 	}
 	parts := r.Blocks(x[kContent])
 	for k := range parts {

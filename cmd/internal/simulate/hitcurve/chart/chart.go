@@ -99,8 +99,8 @@ const PageFile = "hitcurve.html"
 const Smooth = 400
 
 // Write writes the page of curves to a file, which appears whole and replaces an older one. Equal curves give equal bytes.
-func Write(path, title string, curves []*Result) error {
-	text, err := html(title, curves)
+func Write(path, title string, curves []*Result, origin page.Origin) error {
+	text, err := html(title, curves, origin)
 	if err != nil {
 		return err
 	}
@@ -111,14 +111,15 @@ func Write(path, title string, curves []*Result) error {
 type head struct {
 	Curves   []*Result         `json:"curves"`
 	Policies []hitcurve.Policy `json:"policies"` // those that were computed
+	Origin   page.Origin       `json:"origin"`
 }
 
 // html returns the text of the page.
-func html(title string, curves []*Result) ([]byte, error) {
+func html(title string, curves []*Result, origin page.Origin) ([]byte, error) {
 	if len(curves) == 0 {
 		return nil, errors.New("hit curve: a page needs at least one curve")
 	}
-	h := head{Curves: curves, Policies: []hitcurve.Policy{}}
+	h := head{Curves: curves, Origin: origin, Policies: []hitcurve.Policy{}}
 	for _, p := range hitcurve.Policies {
 		if len(curves[0].Points) > 0 {
 			if _, computed := curves[0].Points[0].Policies[p]; computed {

@@ -4,14 +4,14 @@
 pages.hitcurve = function (page, root) {
   const { curves } = page.head;
   root.append(element("h1", {}, page.title));
-  const facts = element("dl", { class: "facts" }), lists = curves.map(curveFacts);
+  const lists = curves.map(curveFacts);
   const common = lists[0].filter(([name, value], k) => lists.every((list) => list[k] && list[k][1] === value));
-  for (const [name, value] of common) facts.append(element("div", {}, element("dt", {}, name), element("dd", {}, value)));
-  root.append(facts);
   for (const [k, curve] of curves.entries()) root.append(element("p", { class: "lead" }, curveLead(curve, page.tables[`lru.${k}`])));
+  root.append(factList(common));
   curveCharts(page, root);
   for (const curve of curves) curveTable(page.head, curve, root);
   root.append(element("p", { class: "note" }, "The server computes every request on its own, at the rates above, which decides the order of requests. Prefill saved is in seconds of its prompt rate: the ideal, in which nothing but prompts takes time. Answers and partial blocks take no room."));
+  drawOrigin(root, page.head.origin);
 };
 
 // curveFacts returns [name, value] of what a curve is of.

@@ -89,7 +89,7 @@ func TestSegmentsOfDynamo(t *testing.T) {
 	for namespace, sessions := range map[string]int{"auto": 1, "file": 2} {
 		o := options(t, dir)
 		require.NoError(t, o.Rules.Set("namespace", namespace))
-		a, err := DryRun(t.Context(), o, 64, false)
+		a, err := DryRun(t.Context(), o, 64, false, nil)
 		require.NoError(t, err)
 		require.Equal(t, sessions, a.Sessions)
 		require.Equal(t, sessions+2, a.Turns)

@@ -527,6 +527,8 @@ type tableFlags struct {
 	profile                    string
 	force, skipInvalid, strict bool
 	waitFlags
+
+	key string // of the tables that were opened last
 }
 
 // register adds the flags to those of a command.
@@ -545,6 +547,7 @@ func (f *tableFlags) openTables(cmd *cobra.Command, name string, rules []string,
 	root, rootErr := cacheRoot(cmd)
 	found, err := cachestore.Find(root, name, mmapcache.Kinds()...) // a path needs no cache root
 	if err == nil {
+		f.key = found.Key
 		return openPreparedTables(cmd, name, found)
 	}
 	if err := maybeInput(name, rootErr, err); err != nil {
@@ -578,6 +581,7 @@ func (f *tableFlags) openTables(cmd *cobra.Command, name string, rules []string,
 	if err != nil {
 		return nil, err
 	}
+	f.key = r.Key
 	return cachestore.OpenStructure(cmd.Context(), root, r.Key)
 }
 

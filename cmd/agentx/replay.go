@@ -111,7 +111,7 @@ func (f *replayFlags) run(cmd *cobra.Command, name string) error {
 	if err := f.listen.open(cmd); err != nil {
 		return err
 	}
-	defer f.listen.close()
+	defer f.listen.close(cmd)
 	dataset, err := openDataset(cmd, &f.convert, name)
 	if err != nil {
 		return err

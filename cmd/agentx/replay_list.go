@@ -302,11 +302,31 @@ func runSearch(cmd *cobra.Command, o replay.Options, f *autoFlags, export *expor
 			printError(cmd.ErrOrStderr(), "agentx: "+p.String())
 		}
 	}}
+	if quiet, _ := cmd.Flags().GetBool("quiet"); !quiet {
+		printError(cmd.ErrOrStderr(), "agentx: "+searchLength(f, &o))
+	}
 	list, err := playList(cmd, o, s.List(cmd.Context()), export)
 	if list != nil {
 		err = errors.Join(err, printSearch(cmd, list, o, asJSON))
 	}
 	return judgeSearch(cmd.Context(), s.Failed, list, err)
+}
+
+// assumedLanes are those up to which a search without a limit says how long it takes.
+const assumedLanes = 1024
+
+// searchLength says before a search how many probes it may need, and how long that takes.
+func searchLength(f *autoFlags, o *replay.Options) string {
+	n, upTo := f.auto.Longest(assumedLanes), fmt.Sprintf("up to %s lanes", groupDigits(assumedLanes))
+	if to := f.auto.To; to > 0 && to <= assumedLanes {
+		upTo = fmt.Sprintf("up to %s", measure.Plural(to, "lane", "lanes"))
+	}
+	text := fmt.Sprintf("the search for %s has at most %s", upTo, measure.Plural(n, "probe", "probes"))
+	if o.Duration == 0 {
+		return text + "; how long they take is not known: add --duration to bound each"
+	}
+	whole := time.Duration(n)*o.Duration + time.Duration(n-1)*f.drain
+	return fmt.Sprintf("%s of %s with pauses of %s: at most %s, and warmups; a probe that cannot meet a level any more ends early", text, o.Duration, f.drain, whole.Round(time.Second))
 }
 
 // printSearch writes the comparison of the probes, and prints their table and the answer.

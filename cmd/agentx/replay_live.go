@@ -47,7 +47,7 @@ func newLiveState(o *replay.Options, meets bool) *live.State {
 	if !meets || o.Part.Number > 0 {
 		lanes = o.Part.Share(lanes)
 	}
-	return live.NewState(measure.RulesOf(o.Switches), lanes)
+	return live.NewState(measure.RulesOf(o.Switches), lanes, o.SLO...)
 }
 
 // showLive sets the callbacks of a run's options so that the run is shown, from a state. length estimates a run without a bound; 0: not
@@ -161,12 +161,16 @@ func tokenLine(flag, token string) string {
 }
 
 // browsersWait is how long a command waits at its end for browsers that show the page, so that they can fetch the finished one.
-const browsersWait = 3 * time.Second
+const browsersWait = 15 * time.Second
 
 // close ends the server, after browsers have got the finished page.
-func (l *listenFlag) close() {
+func (l *listenFlag) close(cmd *cobra.Command) {
 	if l.server == nil {
 		return
+	}
+	quiet, _ := cmd.Flags().GetBool("quiet")
+	if n := l.server.Readers(); n > 0 && !quiet {
+		printError(cmd.ErrOrStderr(), fmt.Sprintf("agentx: --listen: up to %.0f s for %s to get the finished page", browsersWait.Seconds(), measure.Plural(n, "open page", "open pages")))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), browsersWait)
 	defer cancel()

@@ -423,11 +423,13 @@ func TestListen(t *testing.T) {
 	}
 	waits, page := reader(), reader()
 	for finished := false; !finished; {
-		finished = strings.Contains(page("data?after=0"), `"ended":true`)
-		waits("data?after=9000000000000000") // it has seen nothing yet
+		finished = strings.Contains(page("data?after=0&reader=page"), `"ended":true`)
+		waits("data?after=0&reader=waits")
 	}
 	metrics, html := page("metrics"), page("")
-	waits("data?after=0") // the finished page
+	page("data?left&reader=page")
+	require.Empty(t, ended, "the other page does not have the finished one")
+	waits("data?after=9000000000000000&reader=waits") // it has
 	require.Zero(t, <-ended, stderr.text.String())
 
 	text, err := os.ReadFile(filepath.Join(dir, "summary.json"))

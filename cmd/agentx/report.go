@@ -742,7 +742,7 @@ func comparePage(ctx context.Context, list *measure.List, notes map[string]strin
 	if len(sources) < 2 || list.Out == "" {
 		return nil, nil, nil
 	}
-	c, err := compare.Make(ctx, sources, compare.Options{Lead: lead, Answered: list.Capacity != nil, InSeconds: settings.InSeconds})
+	c, err := compare.Make(ctx, sources, compare.Options{Lead: lead, Search: list.Capacity, InSeconds: settings.InSeconds})
 	if err != nil {
 		return nil, nil, err
 	}

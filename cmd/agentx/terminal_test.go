@@ -93,7 +93,7 @@ func TestWatchSignals(t *testing.T) {
 }
 
 // freeText lists flags whose values cannot be completed.
-var freeText = []string{"url", "model", "admin", "session-header", "correlation-header", "header", "reset-cache-path", "until", "listen", "otlp", "extra-body", "overflow-pattern", "scrape", "server-name", "start-at", "text", "sessions", "since", "label", "note", "engine", "gpu", "isl", "osl"}
+var freeText = []string{"url", "model", "admin", "session-header", "correlation-header", "header", "reset-cache-path", "until", "listen", "otlp", "extra-body", "overflow-pattern", "scrape", "server-name", "start-at", "text", "sessions", "since", "label", "note", "engine", "gpu", "isl", "osl", "date"}
 
 // Every flag that takes words is in completedFlags or in freeText, and every verb that takes arguments in
 // completedArguments.

@@ -47,6 +47,25 @@ func (s Search) Next(probes []Probe) int {
 	return met + (missed-met)/2
 }
 
+// Longest returns the most probes that a search may need where the capacity is at most some number of lanes.
+func (s Search) Longest(lanes int) (most int) {
+	if s.To > 0 {
+		lanes = min(lanes, s.To)
+	}
+	for capacity := max(1, s.From) - 1; capacity <= lanes; capacity++ {
+		var probes []Probe
+		for n := s.Next(nil); n > 0; n = s.Next(probes) {
+			verdict := Missed
+			if n <= capacity {
+				verdict = Met
+			}
+			probes = append(probes, Probe{Lanes: n, Verdict: verdict})
+		}
+		most = max(most, len(probes))
+	}
+	return most
+}
+
 // limit returns the most lanes that may be probed.
 func (s Search) limit() int {
 	if s.To == 0 {

@@ -264,3 +264,13 @@ func TestOutlookByTime(t *testing.T) {
 	}
 	require.False(t, without.Lost(time.Hour), "nothing is known")
 }
+
+// A search says how many probes it needs at most: no capacity needs more, and one that many.
+func TestLongest(t *testing.T) {
+	for _, c := range []struct {
+		search      Search
+		lanes, want int
+	}{{Search{}, 1, 2}, {Search{}, 16, 10}, {Search{From: 2, To: 3}, 1024, 2}, {Search{From: 8, To: 8}, 1024, 1}, {Search{To: 64}, 1024, 12}} {
+		require.Equal(t, c.want, c.search.Longest(c.lanes), c)
+	}
+}

@@ -19,7 +19,7 @@ type Aggregate struct {
 	backOff   BackOff
 	throttled Throttled
 	buckets   map[Bucket]int
-	lanes     map[int]float64 // by lane: when its first request was sent
+	lanes     map[int]laneStart
 	addresses addresses
 	trees     ordinalSet // with a request
 	queued    []float64  // of trees that arrived, by their first requests: how long they waited to be opened, seconds
@@ -44,7 +44,7 @@ type Aggregate struct {
 func NewAggregate(rules Rules, levels ...slo.Condition) *Aggregate {
 	return &Aggregate{
 		rules: rules, goodput: goodput{Judge: NewJudge(rules, levels), met: make([]int, len(levels))},
-		errors: map[wire.Category]int{}, samples: ErrorSamples{}, buckets: map[Bucket]int{}, lanes: map[int]float64{},
+		errors: map[wire.Category]int{}, samples: ErrorSamples{}, buckets: map[Bucket]int{}, lanes: map[int]laneStart{},
 		deviations: newDeviations(), finished: FinishReasons{}, headline: newObservations(), cooldown: newObservations(),
 		warmup: warmupCounts{errors: map[wire.Category]int{}},
 	}
@@ -99,8 +99,8 @@ func (a *Aggregate) count(r *Record) {
 	if r.Resent {
 		a.resent++
 	}
-	if first, ok := a.lanes[r.Lane]; !ok || r.Sent.Seconds() < first {
-		a.lanes[r.Lane] = r.Sent.Seconds()
+	if first, ok := a.lanes[r.Lane]; !ok || r.Sent.Seconds() < first.sent {
+		a.lanes[r.Lane] = startOf(r)
 	}
 	a.throttled.Answers += r.Throttled
 	a.throttled.Seconds += r.Waited.Seconds()
@@ -147,6 +147,7 @@ func (a *Aggregate) Summary(info RunInfo) Summary {
 		s.Valid, s.Reasons, s.Coverage = a.verdict.Judge(&info, a.rules)
 		s.Warmup = a.warmup.summary(f.Warmup)
 	}
+	s.burst = a.burst()
 	s.AddRemarks(&a.ending, &info)
 	return s
 }
@@ -162,7 +163,10 @@ func (s *Summary) addFacts(f *Facts) {
 func (a *Aggregate) laneSummary(n int) Lanes {
 	l := Lanes{N: n, Started: len(a.lanes), FirstRequest: FirstRequest{Missing, Missing}}
 	if len(a.lanes) > 0 {
-		firsts := slices.Collect(maps.Values(a.lanes))
+		var firsts []float64
+		for _, first := range a.lanes {
+			firsts = append(firsts, first.sent)
+		}
 		l.FirstRequest = FirstRequest{Number(slices.Min(firsts)), Number(slices.Max(firsts))}
 	}
 	return l

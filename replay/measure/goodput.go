@@ -126,16 +126,43 @@ func (g *goodput) summary(s *Summary, delivered int) *Goodput {
 	}
 	good.Rate = s.ThroughputWindow.Rate(Number(rated))
 	s.Goodput = good // which a condition may be on
-	for k, c := range g.levels {
-		l := LevelResult{Text: c.String(), Condition: c, Requests: g.met[k], Value: Missing}
-		if !c.OfEach {
-			l.Value = s.Figure(slo.Figure{Metric: g.of[k].Metric, Statistic: c.Statistic})
-			met := c.Holds(float64(l.Value))
+	for k, l := range s.levelsOf(g.levels) {
+		l.Requests = g.met[k]
+		if met := l.Holds(float64(l.Value)); !l.OfEach {
 			l.Met = &met
 		}
 		good.Conditions = append(good.Conditions, l)
 	}
 	return good
+}
+
+// levelsOf returns service levels with the values of those on the run.
+func (s *Summary) levelsOf(levels []slo.Condition) (list []LevelResult) {
+	for _, c := range levels {
+		l := LevelResult{Text: c.String(), Condition: c, Value: Missing}
+		if !c.OfEach {
+			l.Value = s.Figure(slo.Figure{Metric: MetricNamed(c.Metric).Metric, Statistic: c.Statistic})
+		}
+		list = append(list, l)
+	}
+	return list
+}
+
+// JudgeSoFar sets the Goodput of a run that is played, of whose requests so many were good within so many seconds; nothing without levels. A level
+// without a value yet is neither met nor missed.
+func (s *Summary) JudgeSoFar(levels []slo.Condition, good int, seconds float64) {
+	if len(levels) == 0 {
+		return
+	}
+	s.Goodput = &Goodput{
+		Requests: good, Rate: ratio(Number(good), Number(seconds)), Share: ratio(Number(good), Number(s.Buckets.Profiling)), TreeShare: Missing, Conditions: []LevelResult{},
+	}
+	for _, l := range s.levelsOf(levels) {
+		if !l.OfEach && !l.Value.IsMissing() {
+			l.Met = new(l.Holds(float64(l.Value)))
+		}
+		s.Goodput.Conditions = append(s.Goodput.Conditions, l)
+	}
 }
 
 // rate returns the good requests per second; Missing without service levels.

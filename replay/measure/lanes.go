@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"path/filepath"
+	"slices"
+	"sort"
 	"strings"
 
 	"github.com/agentx/agentx/internal/regular"
@@ -122,4 +125,65 @@ func (d *DeadlockReport) String() string {
 	}
 	b.WriteString(" it was closed, its lane goes on")
 	return b.String()
+}
+
+// laneStart is the first request of a lane.
+type laneStart struct{ sent, ttft float64 } // seconds; a TTFT that no figure counts is NaN
+
+// startOf returns the start of the lane whose first request has a record.
+func startOf(r *Record) laneStart {
+	start := laneStart{r.Sent.Seconds(), math.NaN()}
+	if v, ok := MetricNamed("ttft").Of(&r.Numbers, Rules{}); ok && r.Bucket == Profiling && r.Error == nil {
+		start.ttft = v
+	}
+	return start
+}
+
+// startBurst says how much of the tail of TTFT are the requests with which the lanes began at once.
+type startBurst struct {
+	slow, first int     // requests at p95 and above; of these, the first of a lane
+	p95, others float64 // of all, and without the first ones
+}
+
+// atOnce is within how many seconds of the first lane others begin at once.
+const atOnce = 1
+
+// burst returns the burst of the start; zero where too few began at once, or are left without them.
+func (a *Aggregate) burst() (b startBurst) {
+	begin := math.Inf(1)
+	for _, lane := range a.lanes {
+		begin = min(begin, lane.sent)
+	}
+	var firsts []float64
+	for _, lane := range a.lanes {
+		if lane.sent <= begin+atOnce && !math.IsNaN(lane.ttft) {
+			firsts = append(firsts, lane.ttft)
+		}
+	}
+	place := slices.IndexFunc(MetricList, func(m Metric) bool { return m.Name == "ttft" })
+	all := slices.Sorted(slices.Values(a.headline.samples[place]))
+	if len(firsts) < 2 || len(all)-len(firsts) < 20 {
+		return startBurst{}
+	}
+	slices.Sort(firsts)
+	others, next := make([]float64, 0, len(all)), 0
+	for _, v := range all {
+		if next < len(firsts) && v == firsts[next] {
+			next++
+		} else {
+			others = append(others, v)
+		}
+	}
+	b.p95, b.others = float64(NewStat(all).P95), float64(NewStat(others).P95)
+	slow := func(list []float64) int { return len(list) - sort.SearchFloat64s(list, b.p95) }
+	b.slow, b.first = slow(all), slow(firsts)
+	return b
+}
+
+// startBurst says that the slowest requests are those with which the lanes began.
+func (e *evidence) startBurst() (text string, detail []string) {
+	b := e.burst
+	return when(b.slow > 0 && 2*b.first >= b.slow && 2*b.others <= b.p95,
+		"%d of the %d requests at or above TTFT p95 are the first of their lanes, which began at once: without these p95 is %s, with them %s (%s spreads them)",
+		b.first, b.slow, FormatSeconds(Number(b.others)), FormatSeconds(Number(b.p95)), preset.Setting("ramp"))
 }

@@ -83,6 +83,7 @@ var remarkRules = []struct {
 	{"reuse", Note, (*evidence).reuse},
 	{"cached", Note, (*evidence).cached},
 	{"prefix_caching", Note, (*evidence).prefixCaching},
+	{"start_burst", Note, (*evidence).startBurst},
 	{"few", Note, (*evidence).few},
 	{"insecure", Note, (*evidence).insecure},
 }

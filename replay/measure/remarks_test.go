@@ -145,6 +145,18 @@ func TestRemarks(t *testing.T) {
 			}
 		}
 	}
+	burst := func(lanes int, ttft float64) change { // all requests but for the first of each of 12 lanes, and 6 others, are quick
+		return func(list []*Record, _ *RunInfo) {
+			for k, r := range list {
+				if r.Lane = k % 12; k < 12 {
+					r.Sent = At(0)
+				}
+				if k < 12 || k > 196 {
+					r.FirstToken = At(r.Sent.Seconds() + ttft)
+				}
+			}
+		}
+	}
 	cases := []struct {
 		kind      string
 		made, not change
@@ -216,6 +228,18 @@ func TestRemarks(t *testing.T) {
 		{"filler", func(_ []*Record, i *RunInfo) { i.Dataset.Texts = &Texts{Formats: []string{"claude"}, Filler: 0.2} }, func(_ []*Record, i *RunInfo) { i.Dataset.Texts = &Texts{Formats: []string{"messages"}} }},
 		{"prefix_caching", func(_ []*Record, i *RunInfo) { i.Servers[1].PrefixCaching = &no }, func(_ []*Record, i *RunInfo) { i.Servers[1].PrefixCaching, i.Facts.Prompts.Reused = &no, 10 }},
 		{"prefix_caching", func(list []*Record, _ *RunInfo) { each(list, func(r *Record) { r.CachedTokens = Tokens(0) }) }, func(list []*Record, _ *RunInfo) { each(list[1:], func(r *Record) { r.CachedTokens = Tokens(0) }) }},
+		{"start_burst", burst(4, 2.05), burst(4, 0.195)},
+		{"start_burst", func(list []*Record, _ *RunInfo) {
+			for k, r := range list[:12] {
+				r.Sent, r.FirstToken = At(0), At(9)
+				r.Lane = k
+			}
+		}, func(list []*Record, _ *RunInfo) { // others are as slow
+			for k, r := range list[:40] {
+				r.Sent, r.FirstToken = At(float64(k/12)), At(float64(k/12)+9)
+				r.Lane = k % 12
+			}
+		}},
 		{"few", func(list []*Record, _ *RunInfo) {
 			for _, r := range list[99:] {
 				r.Bucket = Cooldown

@@ -74,6 +74,7 @@ type Summary struct {
 	Parts           *Parts           `json:"parts,omitempty"`   // of which the summary is; nil: it is of one run
 	Run             Run              `json:"run"`               // what was run
 
+	burst      startBurst
 	unrecorded int // requests of a run that was killed that were certainly sent, and have no record
 }
 

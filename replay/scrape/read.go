@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
+	"path/filepath"
 
 	"github.com/agentx/agentx/internal/lines"
 	"github.com/agentx/agentx/internal/regular"
@@ -16,6 +18,8 @@ type Data struct {
 	Endpoints []Endpoint
 	Series    []Series
 	Torn      bool // the last line is cut off and left out
+
+	wanted func(name string) bool // of series whose values are kept; nil: of all
 }
 
 // Endpoint is a page and its answers.
@@ -62,6 +66,47 @@ func Read(r io.Reader) (*Data, error) {
 		}
 	}
 	return d, nil
+}
+
+// A Growing reads the file of a run while it is written.
+type Growing struct {
+	Data // what was read so far; the last line of the file is never Torn
+
+	path   string
+	offset int64 // of the first line that was not read
+}
+
+// NewGrowing returns a reader of the file in the directory of a run. It keeps the values of the series that are wanted.
+func NewGrowing(dir string, wanted func(name string) bool) *Growing {
+	return &Growing{Data: Data{wanted: wanted}, path: filepath.Join(dir, File)}
+}
+
+// Read reads the lines that are new. Without a file there are none. After an error that names the file and the place nothing more can be read.
+func (t *Growing) Read() error {
+	f, err := regular.Open(t.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := f.Seek(t.offset, io.SeekStart); err != nil {
+		return err
+	}
+	for l, err := range lines.Each(f) {
+		if err == nil && !l.Whole {
+			return nil
+		}
+		if err == nil {
+			err = t.addLine(l.Text)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: at byte %d: %w", t.path, t.offset, err)
+		}
+		t.offset += int64(len(l.Text)) + 1 // a run ends its lines with LF
+	}
+	return nil
 }
 
 // line is a line of any kind.
@@ -135,6 +180,9 @@ func (d *Data) addAnswer(l *line) error {
 		s, err := d.seriesOf(l.Endpoint, v[0])
 		if err != nil {
 			return err
+		}
+		if d.wanted != nil && !d.wanted(s.Name) {
+			continue
 		}
 		if err := s.add(n, v[1:]); err != nil {
 			return err

@@ -1,4 +1,4 @@
-// Package messages reads conversations in OpenAI's and Anthropic's form, logs of requests, files of batches, and ShareGPT:
+// Package messages reads conversations in OpenAI's and Anthropic's form, logs of requests, payloads of Dynamo, files of batches, and ShareGPT:
 // doc/spec/text.md 7.
 //
 //	{"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"hello"}]}
@@ -55,6 +55,7 @@ type Reader struct {
 	names    map[string]bool          // ids of conversations
 	ends     map[prefix][]*text.Trace // of sessions without an id, by the prompt that is their last
 	ids      []int32                  // messages of the row being read
+	dynamo   dynamo
 }
 
 // New returns a reader that adds to a dataset. kind says what all rows are: "conversation", "request", or "" where each row says it.
@@ -78,11 +79,14 @@ func (r *Reader) Row(row []byte, at text.Place) error {
 	if err != nil {
 		return err
 	}
+	if row, is := dynamoRow(v); is {
+		return r.dynamoRow(row, at.Number)
+	}
 	return r.row(v, at.Number)
 }
 
-// End does nothing: sessions are complete with their last row.
-func (r *Reader) End() error { return r.Err() }
+// End reads requests of which a row is missing.
+func (r *Reader) End() error { return errors.Join(r.endDynamo(), r.Err()) }
 
 func (r *Reader) row(v content.Raw, number int) error {
 	if !v.IsObject() {

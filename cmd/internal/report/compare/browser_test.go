@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/cmd/internal/report/page/pagetest"
+	"github.com/agentx/agentx/replay/capacity"
 )
 
 // The page of a comparison in a browser: a drag on one chart changes the table and every chart, the statistic of the frontier is a choice,
@@ -21,7 +22,9 @@ func TestComparisonInABrowser(t *testing.T) {
 	c, err := Make(t.Context(), []Source{
 		{Dir: before.write(t, "before"), Group: "8 lanes"}, {Dir: after.write(t, "after"), Group: "8 lanes", Note: "kept: ttft.p95 310 ms (2 s)"},
 		{Dir: wide.write(t, "wide")},
-	}, Options{GPUs: 4, Lead: []string{"capacity 8 lanes: ttft.p95 310 ms (2 s); 16 lanes: ttft.p95 2.31 s"}})
+	}, Options{GPUs: 4, Lead: []string{"capacity 8 lanes: ttft.p95 310 ms (2 s); 16 lanes: ttft.p95 2.31 s"}, Search: &capacity.Answer{
+		Outcome: capacity.Found, Lanes: 8, Missed: 9, Probes: []capacity.Probe{{Lanes: 4, Verdict: capacity.Met}, {Lanes: 8, Verdict: capacity.Met}, {Lanes: 16, Verdict: capacity.Missed}, {Lanes: 12, Verdict: capacity.Missed}, {Lanes: 9, Verdict: capacity.Missed}},
+	}})
 	require.NoError(t, err)
 	b := pagetest.OpenHTML(t, htmlOf(t, c), 1280, 900)
 	table := func() string { return pagetest.Eval[string](b, `document.querySelector(".figures tbody").textContent`) }

@@ -27,6 +27,7 @@ import (
 	"github.com/agentx/agentx/cmd/internal/report/frontier"
 	"github.com/agentx/agentx/cmd/internal/report/interval"
 	"github.com/agentx/agentx/internal/durable"
+	"github.com/agentx/agentx/replay/capacity"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/merge"
 	"github.com/agentx/agentx/replay/slo"
@@ -44,6 +45,7 @@ type Comparison struct {
 	Verdicts   []Verdict         `json:"verdicts"`   // of every run that is compared with another
 	Repeats    []Repeat          `json:"repeats"`    // of groups of runs
 	Frontier   frontier.Frontier `json:"frontier"`
+	Search     *capacity.Answer  `json:"search,omitempty"` // of which the runs are the probes; nil: of none
 
 	runs []*run
 }
@@ -78,7 +80,7 @@ func Make(ctx context.Context, list []Source, o Options) (*Comparison, error) {
 	if err := checkSources(list); err != nil {
 		return nil, err
 	}
-	c := &Comparison{Lead: append([]string{}, o.Lead...), Verdicts: []Verdict{}}
+	c := &Comparison{Search: o.Search, Lead: append([]string{}, o.Lead...), Verdicts: []Verdict{}}
 	for k, name := range Names(dirsOf(list)) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -115,7 +117,7 @@ func Make(ctx context.Context, list []Source, o Options) (*Comparison, error) {
 		}
 	}
 	for k := range c.Series {
-		if s := &c.Series[k]; !o.Answered {
+		if s := &c.Series[k]; o.Search == nil {
 			s.Answer = c.answer(s)
 		}
 	}
@@ -175,7 +177,7 @@ type Options struct {
 	GPUs int      // that served each run: throughput is per GPU; 0: those that each run knows
 	Lead []string // lines of the caller above the tables, such as the capacity that a search found
 
-	Answered bool // Lead says which concurrency meets the service levels
+	Search *capacity.Answer // of which the runs are the probes, and Lead has the answer; nil: of none
 
 	InSeconds func(name string) bool // reports whether a setting is a number of seconds; nil: numbers are shown without units
 }
@@ -271,13 +273,13 @@ const (
 	csvFile  = "compare.csv"
 )
 
-// runPage is the page of a run, to which comparisons in the same file system link.
-const runPage = "report.html"
+// RunPage is the page of a run, to which comparisons in the same file system link.
+const RunPage = "report.html"
 
-// LinkTo returns the address of the page of a run, from a directory; "" if it has none.
-func LinkTo(dir, run string) string {
+// LinkTo returns the address of a page in the directory of a run, from another directory; "" if the run has none.
+func LinkTo(dir, run, page string) string {
 	from, err := filepath.Abs(dir)
-	if err != nil || !exists(run, runPage) {
+	if err != nil || !exists(run, page) {
 		return ""
 	}
 	to, err := filepath.Abs(run)
@@ -292,7 +294,7 @@ func LinkTo(dir, run string) string {
 	for k := range parts {
 		parts[k] = url.PathEscape(parts[k])
 	}
-	return "./" + strings.Join(append(parts, runPage), "/")
+	return "./" + strings.Join(append(parts, page), "/")
 }
 
 // Write writes the page, compare.json and compare.csv to a directory, which it makes if it is missing. Each appears whole by a rename,
@@ -302,7 +304,7 @@ func (c *Comparison) Write(ctx context.Context, dir string) (names []string, err
 		return nil, err
 	}
 	for k := range c.Runs {
-		c.Runs[k].Page = cmp.Or(c.Runs[k].Page, LinkTo(dir, c.Runs[k].Dir))
+		c.Runs[k].Page = cmp.Or(c.Runs[k].Page, LinkTo(dir, c.Runs[k].Dir, RunPage))
 	}
 	for _, file := range []struct {
 		name string

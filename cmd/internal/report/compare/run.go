@@ -167,9 +167,16 @@ func (r *run) seed() interval.Seed {
 	return r.rowsSeed
 }
 
-// marks are the remarks that put the figures of a run in doubt: tables mark the run, and charts draw it hollow.
+// marks are the remarks that put the figures of a run in doubt: tables mark the run, and charts draw it hollow. Beside other runs that is one, too,
+// whose servers found in their caches what earlier runs had left there.
 func (r *run) marks() []string {
-	return append([]string{}, r.summary.RemarksOf(measure.Broken, measure.Warning)...)
+	list := append([]string{}, r.summary.RemarksOf(measure.Broken, measure.Warning)...)
+	for _, m := range r.summary.Remarks {
+		if m.Kind == "cached" {
+			list = append(list, m.Text)
+		}
+	}
+	return list
 }
 
 // figure returns a number of the run; Missing where it is not known.

@@ -197,7 +197,7 @@ func TestLinks(t *testing.T) {
 	require.NoError(t, os.MkdirAll(filepath.Dir(odd), 0o777))
 	m := newModelled(4)
 	require.NoError(t, os.Rename(m.write(t, "one"), odd))
-	require.NoError(t, os.WriteFile(filepath.Join(odd, runPage), nil, 0o666))
+	require.NoError(t, os.WriteFile(filepath.Join(odd, RunPage), nil, 0o666))
 	c := compareDirs(t, odd, m.write(t, "two"))
 	out := filepath.Join(root, "out")
 	_, err := c.Write(t.Context(), out)

@@ -30,7 +30,7 @@ func TestLanesShadeWhatIsNotMeasured(t *testing.T) {
 	dir, _ := newSample(1).write(t)
 	html, _ := pageOf(t, dir)
 	e := pagetest.NewEngine(t, html)
-	e.Eval(`var boxes = [], lanes = new Lanes({requests: {}, lanes: [7]}, {shades: [{from: -3, to: 0}, {from: 6, to: 9}, {from: 9, to: 10}]}),
+	e.Eval(`var boxes = [], lanes = new Lanes({lanes: [7]}, {shades: [{from: -3, to: 0}, {from: 6, to: 9}, {from: 9, to: 10}]}),
 		context = {clearRect() {}, fillRect(...box) { boxes.push(box.join(" ")); }}`)
 	e.Eval(`lanes.drawBands({context, area: {left: 50, right: 150, top: 10, bottom: 60}, theme: {}, ticks: {x: []}, x: new Scale(-2, 8, 50, 150)})`)
 	assert.Equal(t, "50 10 20 50, 130 10 20 50", e.Eval("boxes.join(', ')"))

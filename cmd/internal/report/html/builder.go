@@ -8,6 +8,7 @@ import (
 
 	"github.com/agentx/agentx/internal/splitmix"
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/scrape"
 	"github.com/agentx/agentx/replay/slo"
 )
 
@@ -23,6 +24,8 @@ var errTwoRuns = errors.New("the file mixes records of two runs")
 // Builder collects what the page of a run shows. It keeps the numbers of at most maxRequests requests, and of their trees and
 // sessions. It is not safe for concurrent use.
 type Builder struct {
+	Servers scrape.Data // what the servers said of themselves until the last Mark, of a run that is played
+
 	rules measure.Rules
 	judge *measure.Judge
 

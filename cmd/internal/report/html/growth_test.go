@@ -2,7 +2,10 @@ package html
 
 import (
 	"bytes"
+	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -12,6 +15,7 @@ import (
 	"github.com/agentx/agentx/cmd/internal/report/page"
 	"github.com/agentx/agentx/cmd/internal/report/page/pagetest"
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/scrape"
 )
 
 // rowsOf lists, in a JavaScript engine, what the page draws from: a name and the values of each column.
@@ -19,7 +23,7 @@ const rowsOf = `
 	function textOf(column) { return Array.from({ length: column.length }, (_, i) => column instanceof Texts ? column.at(i) : String(column[i])); }
 	function rowsOfPage(page) {
 		const rows = {}, requests = new Requests(page);
-		for (const name of ["trees", "sessions", "failures", "bins", "bins.failures"]) {
+		for (const name of ["trees", "sessions", "failures", "bins", "bins.failures", "servers", "server.0", "server.2"]) {
 			for (const [column, values] of Object.entries(page.tables[name] ? page.tables[name].columns : {})) rows[name + "." + column] = textOf(values);
 		}
 		for (const [name, values] of Object.entries({ ...requests, ...requests.metrics })) {
@@ -35,6 +39,43 @@ func script(t *testing.T, p *page.Page) string {
 	var html bytes.Buffer
 	require.NoError(t, page.Write(&html, p))
 	return html.String()
+}
+
+// talkative is the file of three servers, the second of which tells nothing that a page shows, and the first has another metric later.
+type talkative struct {
+	*scrape.Growing
+	file *os.File
+	said int
+}
+
+func newTalkative(t *testing.T) *talkative {
+	dir := t.TempDir()
+	file, err := os.Create(filepath.Join(dir, scrape.File))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, file.Close()) })
+	for k, name := range []string{"vllm:kv_cache_usage_perc", "other", "vllm:num_requests_running"} {
+		fmt.Fprintf(file, `{"endpoint":%d,"url":"http://h%[1]d/metrics"}`+"\n"+`{"series":%[1]d,"endpoint":%[1]d,"name":%[2]q,"type":"gauge","labels":{}}`+"\n", k, name)
+	}
+	return &talkative{scrape.NewGrowing(dir, ServerMetric), file, 0}
+}
+
+// say adds answers, of the last of which half a line comes later.
+func (s *talkative) say(t *testing.T, answers int) {
+	for range answers {
+		s.said++
+		if s.said == 700 {
+			fmt.Fprintln(s.file, `{"series":3,"endpoint":0,"name":"vllm:num_requests_waiting","type":"gauge","labels":{}}`)
+		}
+		later := ""
+		if s.said >= 700 {
+			later = fmt.Sprintf(",[3,%d]", s.said%7)
+		}
+		at := 1_700_000_000_000_000_000 + s.said
+		fmt.Fprintf(s.file, `{"endpoint":0,"at":%d,"took":1,"values":[[0,%d]%s]}`+"\n"+`{"endpoint":2,"at":%[1]d,"took":1,"va`, at, s.said%10, later)
+		require.NoError(t, s.Read())
+		fmt.Fprintf(s.file, `lues":[[2,%d]]}`+"\n", s.said%5)
+	}
+	require.NoError(t, s.Read())
 }
 
 // A page to which a run adds what is new, from marks that are near and far and from none, has what a page has that is made at once:
@@ -53,12 +94,16 @@ func TestGrowthIsThePage(t *testing.T) {
 	b.bins.width = 3_000_000 // they grow in length also while nothing is left out
 	e := pagetest.NewEngine(t, script(t, &page.Page{Kind: "live"}))
 	e.Eval(rowsOf)
+	servers := newTalkative(t)
+	about.servers = &servers.Data
 	asked, wholes, parts := 0, 0, 0
 	for k := range s.records {
 		require.NoError(t, b.Add(&s.records[k]))
 		if draw.IntN(5) > 0 {
 			continue
 		}
+		servers.say(t, 1+draw.IntN(150))
+		b.Servers = servers.Data
 		mark := b.Mark()
 		if draw.IntN(3) > 0 {
 			continue
@@ -78,6 +123,7 @@ func TestGrowthIsThePage(t *testing.T) {
 			require.True(t, want[i] == got[i], "after %d records: want %.500v, got %.500v", k, want[i], got[i])
 		}
 	}
+	require.Greater(t, len(servers.Endpoints[2].Answers), maxAnswers, "it has one answer in two")
 	require.Equal(t, 4, b.Stride())
 	assert.Equal(t, 3, wholes, "at first, and each time that requests were left out")
 	assert.Greater(t, parts, 10)

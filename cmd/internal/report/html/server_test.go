@@ -48,7 +48,7 @@ func TestServerNames(t *testing.T) {
 				got = append(got, fmt.Sprintf("%s %v", m.column, values[0]))
 			}
 		}
-		require.Len(t, serverColumns(d, 0, 0, 10), len(got)+1)
+		require.Len(t, serverColumns(d, 0, 0, 10, 0), len(got)+1)
 		require.Equal(t, c.want, strings.Join(got, " "), name)
 	}
 }

@@ -351,30 +351,45 @@ const (
 	maxServers = 8    // on the page
 )
 
+// ServerMetric reports whether the page shows a metric of a server by its name.
+func ServerMetric(name string) bool {
+	return slices.ContainsFunc(serverMetrics, func(m serverMetric) bool { return slices.Contains(m.names, vllmName(name)) })
+}
+
 // serverTables returns a table for each server that answered, and the list of their URLs. Instants are ns since origin, the start of profiling in
-// ns since 1970; later ones than end are left out.
-func serverTables(d *scrape.Data, origin, end int64) (tables []page.Table) {
+// ns since 1970; later ones than end are left out. A reader may have the rows of the first answers of each server: first says how many of these
+// rows stay, and the tables lack them.
+func serverTables(d *scrape.Data, origin, end int64, had []int) (tables []page.Table, first []int) {
 	var urls []string
+	var numbers []int64
 	for k := range d.Endpoints {
-		columns := serverColumns(d, k, origin, end)
+		stays := 0
+		if k < len(had) && answerStep(had[k]) == answerStep(len(d.Endpoints[k].Answers)) {
+			stays = (had[k] + answerStep(had[k]) - 1) / answerStep(had[k])
+		}
+		first = append(first, stays)
+		columns := serverColumns(d, k, origin, end, stays)
 		if len(columns) < 2 { // the instants alone
 			continue
 		}
 		if len(urls) < maxServers {
-			tables = append(tables, page.Table{Name: fmt.Sprintf("server.%d", len(urls)), Columns: columns})
+			tables = append(tables, page.Table{Name: fmt.Sprintf("server.%d", k), Columns: columns})
 		}
-		urls = append(urls, cut(d.Endpoints[k].URL))
+		urls, numbers = append(urls, cut(d.Endpoints[k].URL)), append(numbers, int64(k))
 	}
-	return append(tables, page.Table{Name: "servers", Columns: []page.Column{page.Texts("url", urls)}})
+	return append(tables, page.Table{Name: "servers", Columns: []page.Column{page.Texts("url", urls), page.Ints("number", "", numbers)}}), first
 }
 
-// serverColumns returns the instants of at most maxAnswers answers of a server, and the metrics then.
-func serverColumns(d *scrape.Data, endpoint int, origin, end int64) []page.Column {
+// answerStep returns of how many answers a page has one, where a server gave so many.
+func answerStep(answers int) int { return max(1, (answers+maxAnswers-1)/maxAnswers) }
+
+// serverColumns returns the instants of at most maxAnswers answers of a server, and the metrics then, from a row on.
+func serverColumns(d *scrape.Data, endpoint int, origin, end int64, first int) []page.Column {
 	answers := d.Endpoints[endpoint].Answers
 	var kept []int
 	var at []int64
-	step := (len(answers) + maxAnswers - 1) / maxAnswers
-	for k := 0; k < len(answers); k += step {
+	step := answerStep(len(answers))
+	for k := first * step; k < len(answers); k += step {
 		if t := answers[k].At - origin; t <= end {
 			kept, at = append(kept, k), append(at, t)
 		}
@@ -382,7 +397,7 @@ func serverColumns(d *scrape.Data, endpoint int, origin, end int64) []page.Colum
 	list := []page.Column{page.Ints("at", "ns", at)}
 	for _, m := range serverMetrics {
 		all := m.of(d, endpoint)
-		if all == nil || len(kept) == 0 {
+		if all == nil || len(answers) == 0 {
 			continue
 		}
 		values := make([]float64, len(kept))
@@ -501,7 +516,9 @@ func (b *Builder) intervals(run *report.Run, samples *interval.Run) (*intervals,
 // mark is how much a page had at one look at a run that is played.
 type mark struct {
 	stride, requests, sessions, failures int
-	touched                              int // the first bin that has changed since the mark before
+	touched                              int   // the first bin that has changed since the mark before
+	answers                              []int // of each server
+	warmup                               int64 // its end, from which instants of servers count
 }
 
 // maxMarks is how many marks are kept: a page that has not asked for two minutes gets everything anew.
@@ -509,7 +526,11 @@ const maxMarks = 128
 
 // Mark remembers how much the page has now, and returns the number of the mark: 1, 2 and so on.
 func (b *Builder) Mark() int {
-	b.marks[b.marked%maxMarks] = mark{b.stride, len(b.requests), len(b.sessions), len(b.failures), b.bins.touched}
+	var answers []int
+	for _, e := range b.Servers.Endpoints {
+		answers = append(answers, len(e.Answers))
+	}
+	b.marks[b.marked%maxMarks] = mark{b.stride, len(b.requests), len(b.sessions), len(b.failures), b.bins.touched, answers, b.end[0]}
 	b.bins.touched = len(b.bins.list)
 	b.marked++
 	return b.marked
@@ -534,19 +555,28 @@ type from struct {
 	Sessions int  `json:"sessions"`
 	Failures int  `json:"failures"`
 	Bins     int  `json:"bins"`
+
+	Servers []int `json:"servers"` // of the table of each server
 }
 
 // Since returns what is new since a mark, or a whole page if Has is false. Its rows are in the order in which records were added, unlike those of
 // the finished page. It lets other goroutines run after each column.
 func (b *Builder) Since(number int, a *About) *page.Page {
 	g := growth{head: b.head(a), From: from{Whole: !b.Has(number)}}
+	var had []int
 	if !g.From.Whole {
 		m := &b.marks[(number-1)%maxMarks]
 		g.From.Requests, g.From.Sessions, g.From.Failures, g.From.Bins = m.requests, m.sessions, m.failures, b.touchedSince(number)
+		if m.warmup == b.end[0] {
+			had = m.answers
+		}
 	}
+	servers, stay := serverTables(&b.Servers, b.origin(&a.Info), math.MaxInt64, had)
+	g.From.Servers = append([]int{}, stay...)
 	p := &page.Page{Kind: "live", Title: title(&a.Info), Live: true, Head: &g, Tables: []page.Table{
 		b.newSessions(g.From.Sessions), b.newRequests(g.From.Requests), b.failureTable(g.From.Failures),
 	}}
+	p.Tables = append(p.Tables, servers...)
 	if b.stride > 1 {
 		p.Tables = append(p.Tables, b.bins.table(g.From.Bins), b.bins.failureTable(g.From.Bins))
 	}

@@ -80,7 +80,7 @@ func TestGoodRequestsOfAPage(t *testing.T) {
 	shown := fmt.Sprintf("goodput %s: %d requests (%s)%s meet ttft<200ms, itl<=10ms", e.Eval("formatValue(a, '/s')", float64(want.Rate)), want.Requests, e.Eval("formatValue(a, '%')", float64(want.Share)), trees)
 	require.Equal(t, shown, e.Eval("goodText(page.head.summary.goodput, true)"))
 	seconds := float64(want.Requests) / float64(want.Rate)
-	require.Equal(t, strings.Replace(shown, trees, "", 1), e.Eval(`goodText(goodOf(page.head, requests.counts(0, requests.length), a), false)`, seconds),
+	require.Equal(t, strings.Replace(shown, trees, "", 1), e.Eval(`goodText(goodOf(page.head, (name) => requests.counts(0, requests.length)[name], a), false)`, seconds),
 		"a selection of everything counts as the summary does, but for trees")
 
 	require.NoError(t, os.Remove(filepath.Join(dir, summaryFile)))

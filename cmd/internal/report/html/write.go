@@ -251,7 +251,8 @@ func (b *Builder) page(a *About) *page.Page {
 	}
 	h.Notes = append(h.Notes, b.strangers(a.lanes)...)
 	if a.servers != nil {
-		p.Tables = append(p.Tables, serverTables(a.servers, b.origin(&a.Info), b.end[1])...)
+		servers, _ := serverTables(a.servers, b.origin(&a.Info), b.end[1], nil)
+		p.Tables = append(p.Tables, servers...)
 	}
 	return p
 }

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,6 +18,7 @@ import (
 	"github.com/agentx/agentx/cmd/internal/report/compare"
 	"github.com/agentx/agentx/cmd/internal/report/page"
 	"github.com/agentx/agentx/internal/regular"
+	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/merge"
 	"github.com/agentx/agentx/replay/slo"
@@ -65,6 +65,7 @@ const (
 	Ended   State = "ended"
 	Open    State = "no end" // it was killed, or goes on
 	Playing State = "playing"
+	Killed  State = "killed" // a server has seen no record of it for long
 )
 
 // Column is a figure of the table.
@@ -105,6 +106,11 @@ func columns() (list []Column) {
 // Read returns the runs in and below a directory, the latest first. It does not follow links. It returns an error for more than maxRuns; what
 // cannot be read of a run its verdict says.
 func Read(root string) (list []Run, err error) {
+	return readAll(root, func(path, dir string) Run { return readRun(path, dir, true) })
+}
+
+// readAll is Read with a function that reads a run, by its path and its directory below the root.
+func readAll(root string, read func(path, dir string) Run) (list []Run, err error) {
 	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil && path == root:
@@ -122,7 +128,7 @@ func Read(root string) (list []Run, err error) {
 		if err != nil {
 			return err
 		}
-		list = append(list, readRun(path, filepath.ToSlash(dir)))
+		list = append(list, read(path, filepath.ToSlash(dir)))
 		return fs.SkipDir
 	})
 	slices.SortStableFunc(list, func(a, b Run) int { return cmp.Or(cmp.Compare(b.Start, a.Start), cmp.Compare(a.Dir, b.Dir)) })
@@ -135,10 +141,15 @@ func isRun(dir string) bool {
 	return err == nil || merge.IsLoad(dir)
 }
 
-// readRun reads what an index has of a run: its summary, or where it has none what the run was to do.
-func readRun(path, dir string) Run {
+// readRun reads what an index has of a run: its summary, or where it has none that of its records, if they count, and what the run was to do.
+func readRun(path, dir string, records bool) Run {
 	r := Run{Dir: dir, State: Ended, Figures: map[string]measure.Number{}, path: path}
 	s, err := readSummary(filepath.Join(path, summaryFile))
+	if errors.Is(err, fs.ErrNotExist) && records {
+		if known := summaryOfRecords(path); known != nil {
+			s, err, r.State = known, nil, Open
+		}
+	}
 	about, lanes := &measure.Run{}, 0
 	switch {
 	case err == nil:
@@ -165,6 +176,19 @@ func readRun(path, dir string) Run {
 	}
 	r.Served = servedBy(about)
 	return r
+}
+
+// summaryOfRecords returns the summary of what a run without an end has written; nil: there is nothing that can be read.
+func summaryOfRecords(path string) *measure.Summary {
+	opened, err := merge.Open(path, merge.Options{Partial: true})
+	if err != nil {
+		return nil
+	}
+	s, _, err := replay.Summarize(opened, nil)
+	if err != nil || s.Requests == 0 {
+		return nil
+	}
+	return s
 }
 
 // missed reports whether a run misses a service level.
@@ -199,6 +223,7 @@ type head struct {
 	Runs    []Run    `json:"runs"`
 	Columns []Column `json:"columns"`
 	Served  bool     `json:"served"` // runs have numbers, and the page asks for /data
+	Most    int      `json:"most"`   // runs of a comparison
 }
 
 // title names an index by its directory.
@@ -219,7 +244,10 @@ func HTML(root, out string) ([]byte, error) {
 		return nil, fmt.Errorf("%s: no run is in or below it: want a directory that replay --out wrote to", root)
 	}
 	for k := range list {
-		list[k].Page, list[k].Comparison = compare.LinkTo(out, list[k].path), comparisonOf(out, list[k].path)
+		list[k].Page = compare.LinkTo(out, list[k].path, compare.RunPage)
+		if above := filepath.Dir(list[k].path); hasFile(above, listFile) {
+			list[k].Comparison = compare.LinkTo(out, above, comparisonFile)
+		}
 	}
 	return pageOf(root, list, false)
 }
@@ -230,32 +258,14 @@ const (
 	comparisonFile = "compare.html"
 )
 
-// comparisonOf returns the address of the comparison that stands beside the runs of a list, from a directory; "" if there is none.
-func comparisonOf(out, run string) string {
-	above := filepath.Dir(run)
-	for _, name := range []string{listFile, comparisonFile} {
-		if info, err := os.Lstat(filepath.Join(above, name)); err != nil || !info.Mode().IsRegular() {
-			return ""
-		}
-	}
-	from, err := filepath.Abs(out)
-	if err != nil {
-		return ""
-	}
-	to, err := filepath.Abs(above)
-	if err != nil {
-		return ""
-	}
-	way, err := filepath.Rel(from, to)
-	if err != nil {
-		return ""
-	}
-	return (&url.URL{Path: "./" + filepath.ToSlash(way) + "/" + comparisonFile}).EscapedPath()
+func hasFile(dir, name string) bool {
+	info, err := os.Lstat(filepath.Join(dir, name))
+	return err == nil && info.Mode().IsRegular()
 }
 
 func pageOf(root string, list []Run, served bool) ([]byte, error) {
 	var text bytes.Buffer
-	err := page.Write(&text, &page.Page{Kind: "index", Title: title(root), Head: head{list, Columns, served}, Live: served, Plain: plain(list)})
+	err := page.Write(&text, &page.Page{Kind: "index", Title: title(root), Head: head{list, Columns, served, mostCompare}, Live: served, Plain: plain(list)})
 	return text.Bytes(), err
 }
 

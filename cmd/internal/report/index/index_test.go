@@ -1,6 +1,7 @@
 package index
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -96,7 +97,9 @@ func TestRead(t *testing.T) {
 	require.True(t, list[2].Figures["per_gpu"].IsMissing(), "its GPUs are not known")
 	require.True(t, list[1].Doubt, "it misses its level")
 	require.Regexp(t, `^Missed ttft.p95<2s \(5.00 s`, list[1].Verdict)
-	require.Equal(t, "It has not ended, or was killed: there is no summary yet.", list[0].Verdict)
+	require.Regexp(t, `^The run was killed, or is not over: its figures are of what it had written; met ttft.p95<2s`, list[0].Verdict)
+	require.InDelta(t, 0.25, float64(list[0].Figures["ttft.p95"]), 1e-9, "of its records")
+	require.True(t, list[0].Doubt)
 	require.Equal(t, "Its summary.json cannot be read: agentx report makes it again.", list[3].Verdict)
 
 	one, err := Read(filepath.Join(root, "first"))
@@ -124,7 +127,7 @@ func TestPage(t *testing.T) {
 	require.Equal(t, ",./sweep/compare.html,./sweep/compare.html,,", e.Eval("page.head.runs.map(({ comparison }) => comparison).join()"))
 	require.Equal(t, "false,true,false,false,false", e.Eval("page.head.runs.map(({ missed }) => missed).join()"), "others have remarks alone")
 	order := `sortedRuns(page.head.runs, indexColumns(page.head).find(({ title }) => title === a).of, b).map(({ dir }) => dir).join()`
-	require.Equal(t, "first,sweep/c0004,sweep/c0016,open,it's damaged", e.Eval(order, "ttft p95", false), "what is not known comes last")
+	require.Equal(t, "open,first,sweep/c0004,sweep/c0016,it's damaged", e.Eval(order, "ttft p95", false), "what is not known comes last")
 	require.Equal(t, "sweep/c0016,sweep/c0004,first,open,it's damaged", e.Eval(order, "ttft p95", true))
 	require.Equal(t, `'it'\''s damaged'`, e.Eval("quoteArgument(a)", "it's damaged"))
 	require.Equal(t, "'./-x'", e.Eval("quoteArgument(a)", "-x"))
@@ -159,7 +162,26 @@ func TestServer(t *testing.T) {
 	_, text = get("/data")
 	require.Contains(t, text, `"number":6,"label":"","dir":"new"`)
 	require.Contains(t, text, `"number":1,"label":"","dir":"open"`)
-	require.Contains(t, text, `"state":"no end"`)
+	require.Contains(t, text, `"state":"killed"`)
+	require.NotContains(t, text, `"comparison"`)
+	require.NoError(t, os.WriteFile(filepath.Join(root, "sweep", listFile), nil, 0o666))
+	changed := func(change func(path string, old []byte)) string {
+		path := filepath.Join(root, "sweep", "c0004", summaryFile)
+		old, err := os.ReadFile(path)
+		require.NoError(t, err)
+		before, err := os.Stat(path)
+		require.NoError(t, err)
+		change(path, bytes.Replace(old, []byte(`"model":"m"`), []byte(`"model":"M"`), 1))
+		if now = now.Add(time.Minute); bytes.Contains(old, []byte(`"model":"m"`)) {
+			require.NoError(t, os.Chtimes(path, before.ModTime(), before.ModTime()))
+		}
+		_, text = get("/data")
+		return text
+	}
+	write := func(path string, data []byte) { require.NoError(t, os.WriteFile(path, data, 0o666)) }
+	require.NotContains(t, changed(write), `"model":"M"`, "a file of the same size and time is not read again")
+	require.Contains(t, text, `"comparison":"compare?runs=2,3"`)
+	require.Contains(t, changed(func(path string, data []byte) { write(path, append(data, ' ')) }), `"model":"M"`)
 
 	status, text = get("/runs/2")
 	require.Equal(t, http.StatusOK, status)

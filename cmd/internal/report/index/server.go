@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -34,8 +35,9 @@ type Server struct {
 	now  func() time.Time
 
 	mu     sync.Mutex
-	known  map[string]int // the number of a run, by its path
-	paths  []string       // of the runs, by their numbers less 1
+	known  map[string]int  // the number of a run, by its path
+	paths  []string        // of the runs, by their numbers less 1
+	read   map[string]read // by the path of a run
 	list   []Run
 	err    error
 	looked time.Time
@@ -43,9 +45,52 @@ type Server struct {
 	making sync.Mutex // one page at a time: making one takes a core
 }
 
+// read is a run as it was read, and the files of which it was.
+type read struct {
+	of  [3]file
+	run Run
+}
+
+// file is what tells that a file has changed; zero: there is none.
+type file struct {
+	changed, size int64
+}
+
+// filesOf returns what tells that a run has changed: its summary, what was run, and its records.
+func filesOf(dir string) (list [3]file) {
+	for k, name := range []string{summaryFile, measure.RunFile, measure.RecordsFile} {
+		if info, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			list[k] = file{info.ModTime().UnixNano(), info.Size()}
+		}
+	}
+	return list
+}
+
+// readRun reads a run if it has changed since it was read. Of one that is played it reads no records; nor of a load of several parts.
+func (s *Server) readRun(path, dir string) Run {
+	of := filesOf(path)
+	records := of[2]
+	if of[0] == (file{}) && (records == (file{}) || s.now().UnixNano()-records.changed < int64(playing)) {
+		r := readRun(path, dir, false)
+		if records != (file{}) {
+			r.State, r.Verdict = Playing, "It is being played."
+		}
+		return r
+	}
+	known, ok := s.read[path]
+	if !ok || known.of != of {
+		known = read{of, readRun(path, dir, true)}
+		if known.run.State == Open {
+			known.run.State = Killed
+		}
+		s.read[path] = known
+	}
+	return known.run
+}
+
 // NewServer returns a server of the runs below a directory.
 func NewServer(root string, now func() time.Time) *Server {
-	return &Server{root: root, now: now, known: map[string]int{}}
+	return &Server{root: root, now: now, known: map[string]int{}, read: map[string]read{}}
 }
 
 // Handler answers requests, without a guard.
@@ -97,8 +142,9 @@ func (s *Server) runs() ([]Run, error) {
 	if !s.looked.IsZero() && now.Sub(s.looked) < lookAgain {
 		return s.list, s.err
 	}
-	s.list, s.err = Read(s.root)
+	s.list, s.err = readAll(s.root, s.readRun)
 	s.looked = now
+	lists := map[string][]string{} // of runs, the numbers
 	for k := range s.list {
 		r := &s.list[k]
 		if s.known[r.path] == 0 {
@@ -107,8 +153,14 @@ func (s *Server) runs() ([]Run, error) {
 		}
 		r.Number = s.known[r.path]
 		r.Page = fmt.Sprintf("runs/%d", r.Number)
-		if info, err := os.Stat(filepath.Join(r.path, measure.RecordsFile)); r.State == Open && err == nil && now.Sub(info.ModTime()) < playing {
-			r.State, r.Verdict = Playing, "It is being played."
+		if above := filepath.Dir(r.path); hasFile(above, listFile) {
+			lists[above] = append(lists[above], strconv.Itoa(r.Number))
+		}
+	}
+	for k := range s.list {
+		r := &s.list[k]
+		if of := lists[filepath.Dir(r.path)]; len(of) > 1 && len(of) <= mostCompare {
+			r.Comparison = "compare?runs=" + strings.Join(of, ",")
 		}
 	}
 	return s.list, s.err
@@ -177,7 +229,12 @@ func (s *Server) compare(w http.ResponseWriter, r *http.Request) {
 			send(w, "", nil, err)
 			return
 		}
-		list = append(list, compare.Source{Dir: path, Page: "runs/" + n, Partial: true})
+		list = append(list, compare.Source{Dir: path, Page: "runs/" + n, Partial: true, Series: seriesOf(path)})
+	}
+	if slices.ContainsFunc(list, func(one compare.Source) bool { return one.Series == "" }) {
+		for k := range list {
+			list[k].Series = ""
+		}
 	}
 	s.answer(w, func() ([]byte, error) {
 		c, err := compare.Make(r.Context(), list, compare.Options{})
@@ -186,4 +243,12 @@ func (s *Server) compare(w http.ResponseWriter, r *http.Request) {
 		}
 		return c.HTML()
 	})
+}
+
+// seriesOf returns the name of the list of runs to which a run belongs; "": to none.
+func seriesOf(path string) string {
+	if above := filepath.Dir(path); hasFile(above, listFile) {
+		return filepath.Base(above)
+	}
+	return ""
 }

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,7 +30,9 @@ type played struct {
 }
 
 func newPlayed(t testing.TB) *played {
-	p := &played{t: t, dir: t.TempDir(), state: NewState(measure.Rules{}, 8)}
+	level, err := measure.ParseCondition("ttft.p95<2s")
+	require.NoError(t, err)
+	p := &played{t: t, dir: t.TempDir(), state: NewState(measure.Rules{}, 8, level)}
 	info := measure.RunInfo{Run: measure.Run{Model: "some/model", Preset: "default", Start: time.Unix(1.7e9, 0).UTC()}, Lanes: 8}
 	text, err := json.Marshal(info)
 	require.NoError(t, err)
@@ -100,6 +103,7 @@ func TestLiveInABrowser(t *testing.T) {
 	}
 	comes(".live", "replay 1m30s, 8m30s left: 8 of 8 lanes, 4 in flight")
 	comes(".bar", "30.19 s to 90.19 s")
+	comes(".tiles .good", "ttft.p95<2s240 ms✓ met")
 	require.Empty(t, pagetest.Eval[string](b, `location.hash`))
 	b.Picture("live-light")
 
@@ -115,6 +119,7 @@ func TestLiveInABrowser(t *testing.T) {
 
 	pagetest.Eval[bool](b, `(location.hash = "#t=20-30", true)`)
 	comes(".bar", "20 s to 30 s")
+	b.Settle()
 	numbers := text("table")
 	p.play(10)
 	comes(".live", "replay 1m50s")
@@ -134,13 +139,46 @@ func TestLiveInABrowser(t *testing.T) {
 	require.NoError(t, p.pages.Finish(p.dir))
 	require.NoError(t, s.Close(t.Context()), "it waits for the page")
 	over = true
-	comes(".live", "replay 1m50s")
+	comes(".live", "replay ended after 1m50s: ")
 	require.Eventually(t, func() bool {
 		return !pagetest.Eval[bool](b, `document.querySelector("main").textContent.includes("being played")`)
 	}, 10*time.Second, 50*time.Millisecond, text(".live"))
 	assert.Contains(t, pagetest.Eval[string](b, `document.querySelector(".bar").textContent`), fmt.Sprintf("%d requests", p.credit)[:1])
 	b.Picture("live-finished")
 	b.RequireQuiet()
+}
+
+// A page on a machine that is six times slower becomes the finished page before the command has ended, each time.
+func TestSlowPageEndsInABrowser(t *testing.T) {
+	pagetest.NeedBrowser(t)
+	const tries = 20
+	ended, longest := 0, time.Duration(0)
+	for range tries {
+		s, err := Listen("127.0.0.1:0", "")
+		require.NoError(t, err)
+		p := newPlayed(t)
+		p.play(200)
+		s.Show(&View{State: p.state, Pages: p.pages})
+		b := pagetest.Open(t, s.URL(), 1280, 900)
+		b.Slow(6)
+		require.Eventually(t, func() bool { return pagetest.Eval[bool](b, `Boolean(document.querySelector(".bar"))`) }, time.Minute, 50*time.Millisecond)
+		p.play(1)
+		require.NoError(t, p.writer.Close())
+		p.state.end(nil)
+		require.NoError(t, p.pages.Finish(p.dir))
+		ctx, cancel := context.WithTimeout(t.Context(), watching)
+		begin := time.Now()
+		require.NoError(t, s.Close(ctx))
+		longest = max(longest, time.Since(begin))
+		cancel()
+		if assert.Eventually(t, func() bool {
+			return pagetest.Eval[bool](b, `document.querySelector(".live").textContent.includes("ended after") && !document.querySelector("main").textContent.includes("being played")`)
+		}, time.Minute, 50*time.Millisecond) {
+			ended++
+		}
+		b.Close()
+	}
+	t.Logf("%d of %d pages became the finished page; the server waited for %v at most", ended, tries, longest)
 }
 
 // What a page that is open computes for each second of a run with as many requests as it may have: figures, no bounds.

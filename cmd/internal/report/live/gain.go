@@ -48,7 +48,7 @@ func (g *Gain) phases() map[string]**totals {
 }
 
 // add adds a request that is over; nothing on nil.
-func (g *Gain) add(r *measure.Record, rules measure.Rules) {
+func (g *Gain) add(r *measure.Record, rules measure.Rules, good bool) {
 	if g == nil {
 		return
 	}
@@ -56,7 +56,7 @@ func (g *Gain) add(r *measure.Record, rules measure.Rules) {
 	if *to == nil {
 		*to = newTotals()
 	}
-	(*to).add(r, rules)
+	(*to).add(r, rules, good)
 	if r.Error != nil {
 		return
 	}
@@ -124,7 +124,7 @@ func (g *Gain) check() error {
 		if t == nil {
 			continue
 		}
-		for _, n := range slices.Concat(slices.Collect(maps.Values(t.Errors)), slices.Collect(maps.Values(t.Buckets)), []int{t.Requests, t.Completed, t.Measured}) {
+		for _, n := range slices.Concat(slices.Collect(maps.Values(t.Errors)), slices.Collect(maps.Values(t.Buckets)), []int{t.Requests, t.Completed, t.Measured, t.Good}) {
 			if n < 0 || n > maxGain {
 				return fmt.Errorf("a count of %d: want 0 to %d", n, maxGain)
 			}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"strconv"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	"github.com/agentx/agentx/cmd/internal/report/html"
 	"github.com/agentx/agentx/cmd/internal/report/page"
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/scrape"
 	"github.com/agentx/agentx/report"
 )
 
@@ -64,6 +66,9 @@ func (s *Server) handler() http.Handler {
 // Show replaces what is shown.
 func (s *Server) Show(v *View) { s.shown.Store(v) }
 
+// Readers returns how many pages are open in browsers.
+func (s *Server) Readers() int { return s.watchers.open() }
+
 // Close ends the serving. Those who watch the page may fetch the finished one, until ctx ends.
 func (s *Server) Close(ctx context.Context) error {
 	s.watchers.wait(ctx)
@@ -83,8 +88,14 @@ func (s *Server) page(w http.ResponseWriter, _ *http.Request) {
 
 // data answers with what is new on the page after a position.
 func (s *Server) data(w http.ResponseWriter, r *http.Request) {
-	pages := s.shown.Load().Pages
-	after, err := strconv.Atoi(r.URL.Query().Get("after"))
+	pages, query := s.shown.Load().Pages, r.URL.Query()
+	reader := query.Get("reader")
+	if query.Has("left") {
+		s.watchers.asked(reader, true)
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	after, err := strconv.Atoi(query.Get("after"))
 	if err != nil || after < 0 {
 		http.Error(w, "after: want a whole number, 0 or more", http.StatusBadRequest)
 		return
@@ -93,13 +104,9 @@ func (s *Server) data(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the run is being prepared", http.StatusServiceUnavailable)
 		return
 	}
-	text, finished, err := pages.data(after)
+	text, has, err := pages.data(after)
 	send(w, "application/json", err, text...)
-	if finished {
-		s.watchers.served(r.RemoteAddr)
-	} else {
-		s.watchers.saw(r.RemoteAddr)
-	}
+	s.watchers.asked(reader, has)
 }
 
 // metrics answers with the metrics for Prometheus.
@@ -134,48 +141,54 @@ func send(w http.ResponseWriter, kind string, err error, text ...[]byte) {
 	}
 }
 
-// watchers are the connections of pages that are open in browsers.
+// watchers are the pages that are open in browsers.
 type watchers struct {
 	mu   sync.Mutex
-	at   map[string]time.Time // by remote address: when it last asked for data
+	at   map[string]time.Time // by the name that a page has drawn: when it last asked for data
 	left chan struct{}        // closed when all have the finished page; nil: Close does not wait
 }
 
-// watching is how long after it has asked for data a page counts as open.
-const watching = 3 * time.Second
+// watching is how long after it has asked for data a page counts as open: a slow machine draws for seconds.
+const watching = 15 * time.Second
 
-// saw notes that a page asked for data.
-func (w *watchers) saw(from string) {
+// longestName bounds the name of a page.
+const longestName = 32
+
+// asked notes that a page asked for data, or that it needs none any more, because it has the finished page or is closed.
+func (w *watchers) asked(page string, done bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	now := time.Now()
-	for address, at := range w.at {
-		if now.Sub(at) > watching {
-			delete(w.at, address)
-		}
+	w.forget()
+	_, known := w.at[page]
+	switch {
+	case done:
+		delete(w.at, page)
+	case known, page != "" && len(page) <= longestName && len(w.at) < maxConnections:
+		w.at[page] = time.Now()
 	}
-	w.at[from] = now
-}
-
-// served notes that the finished page was sent.
-func (w *watchers) served(to string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.at, to)
 	if len(w.at) == 0 && w.left != nil {
 		close(w.left)
 		w.left = nil
 	}
 }
 
+// forget removes the pages that have not asked for long.
+func (w *watchers) forget() {
+	maps.DeleteFunc(w.at, func(_ string, at time.Time) bool { return time.Since(at) > watching })
+}
+
+// open counts the pages that are open.
+func (w *watchers) open() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.forget()
+	return len(w.at)
+}
+
 // wait returns when all watchers have the finished page, and when ctx ends.
 func (w *watchers) wait(ctx context.Context) {
 	w.mu.Lock()
-	for address, at := range w.at {
-		if time.Since(at) > watching {
-			delete(w.at, address)
-		}
-	}
+	w.forget()
 	left := make(chan struct{})
 	if len(w.at) == 0 {
 		close(left)
@@ -200,13 +213,14 @@ type Pages struct {
 
 	mu       sync.Mutex
 	builder  *html.Builder
-	first    int       // position of mark 0 of the builder: no other run has the positions that follow
-	position int       // grows where there was something new
-	fresh    bool      // there were records since the last look
-	rest     time.Time // until then nothing is packed
-	packed   [2]packed // the last whole page, and the last growth
-	finished *finished // nil: the run is not over
-	broken   []string  // why records are not on the page
+	servers  *scrape.Growing // nil: its file cannot be read
+	first    int             // position of mark 0 of the builder: no other run has the positions that follow
+	position int             // grows where there was something new
+	fresh    bool            // there were records since the last look
+	rest     time.Time       // until then nothing is packed
+	packed   [2]packed       // the last whole page, and the last growth
+	finished *finished       // nil: the run is not over
+	broken   []string        // why records are not on the page
 }
 
 // packed is the packed data that brings a page from the position after to position; after 0 it is a whole page.
@@ -226,6 +240,7 @@ func NewPages(state *State, dir string) (*Pages, error) {
 	}
 	p := &Pages{state: state, builder: html.NewBuilder(run.Rules(), run.Info.SLO...), about: html.About{Info: run.Info, Live: true}}
 	p.builder.Limit(Requests)
+	p.servers = scrape.NewGrowing(dir, html.ServerMetric)
 	p.first = int(max(0, run.Info.Start.UnixMilli()))
 	p.position = p.first + p.builder.Mark()
 	var shell bytes.Buffer
@@ -248,6 +263,13 @@ func (p *Pages) Add(r *measure.Record) {
 func (p *Pages) look() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.servers != nil {
+		if err := p.servers.Read(); err != nil {
+			p.servers, p.broken = nil, append(p.broken, fmt.Sprintf("What the servers say of themselves is not shown from here on: %v.", err))
+		} else {
+			p.builder.Servers = p.servers.Data
+		}
+	}
 	if p.fresh {
 		p.position = p.first + p.builder.Mark()
 		p.fresh = false
@@ -285,8 +307,8 @@ func (p *Pages) html() []byte {
 	return p.shell
 }
 
-// data returns what is new after a position, in pieces, and whether that is the finished page.
-func (p *Pages) data(after int) (text [][]byte, over bool, err error) {
+// data returns what is new after a position, in pieces, and whether who asks has the finished page.
+func (p *Pages) data(after int) (text [][]byte, has bool, err error) {
 	now, over, err := p.since(after)
 	if err != nil {
 		return nil, false, err
@@ -300,7 +322,14 @@ func (p *Pages) data(after int) (text [][]byte, over bool, err error) {
 		Line     string `json:"line"`     // what the run is like
 		Ended    bool   `json:"ended"`    // the page is that of the finished run
 	}{now.position, status.Log(), over})
-	return [][]byte{bytes.TrimSuffix(about, []byte("}")), []byte(`,"page":`), now.data, []byte("}")}, over, err
+	return [][]byte{bytes.TrimSuffix(about, []byte("}")), []byte(`,"page":`), now.data, []byte("}")}, p.has(after), err
+}
+
+// has reports whether a position is that of the finished page.
+func (p *Pages) has(position int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.finished != nil && position >= p.position
 }
 
 // rests is how many times as long as packing took nothing more is packed, so that a busy machine packs less.

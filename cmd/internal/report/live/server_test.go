@@ -186,17 +186,21 @@ func TestWatchers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := watchers{at: map[string]time.Time{}}
 		w.wait(t.Context()) // there is no watcher to wait for
-		w.saw("gone")
+		w.asked("gone", false)
 		time.Sleep(watching + 1)
 		w.wait(t.Context())
-		w.saw("a")
-		w.saw("b")
+		require.Zero(t, w.open())
+		w.asked("", false) // no page
+		w.asked("a", false)
+		time.Sleep(watching - 1) // a slow page
+		w.asked("b", false)
+		require.Equal(t, 2, w.open())
 		go func() {
 			time.Sleep(time.Second)
-			w.served("a")
-			w.served("a")
+			w.asked("a", true)
+			w.asked("a", true)
 			time.Sleep(time.Second)
-			w.served("b")
+			w.asked("b", true)
 		}()
 		begin := time.Now()
 		w.wait(t.Context())

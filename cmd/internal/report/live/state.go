@@ -16,13 +16,16 @@ import (
 
 	"github.com/agentx/agentx/cmd/internal/report/page"
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/slo"
 	"github.com/agentx/agentx/replay/wire"
 )
 
 // State is the state of a run now. Many goroutines may call its methods at once.
 type State struct {
-	rules measure.Rules
-	lanes int
+	rules  measure.Rules
+	levels []slo.Condition
+	judge  *measure.Judge
+	lanes  int
 
 	mu       sync.Mutex
 	progress measure.Progress
@@ -40,10 +43,10 @@ type State struct {
 	err   error // why records are not followed any more
 }
 
-// NewState returns the state of a run with some number of lanes before its first request; 0 lanes: trees arrive, without a cap.
-func NewState(rules measure.Rules, lanes int) *State {
+// NewState returns the state of a run with some number of lanes and its service levels before its first request; 0 lanes: trees arrive, without a cap.
+func NewState(rules measure.Rules, lanes int, levels ...slo.Condition) *State {
 	return &State{
-		rules: rules, lanes: lanes, recent: newRecent(), progress: measure.Progress{Remaining: -1},
+		rules: rules, lanes: lanes, levels: levels, judge: measure.NewJudge(rules, levels), recent: newRecent(), progress: measure.Progress{Remaining: -1},
 		totals: map[string]*totals{measure.WarmupPhase: newTotals(), measure.ProfilingPhase: newTotals()},
 	}
 }
@@ -52,8 +55,9 @@ func NewState(rules measure.Rules, lanes int) *State {
 func (s *State) Add(r *measure.Record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.totals[r.Phase].add(r, s.rules)
-	s.gain.add(r, s.rules)
+	good := s.judge.Good(r)
+	s.totals[r.Phase].add(r, s.rules, good)
+	s.gain.add(r, s.rules, good)
 	if s.enter(r.Phase) && r.Error == nil {
 		s.recent.sections[s.recent.last].add(r, s.rules)
 	}
@@ -132,6 +136,7 @@ type totals struct {
 	Requests      int                    `json:"requests"`
 	Completed     int                    `json:"completed"`
 	Measured      int                    `json:"measured"` // that ended well, and are no cooldown
+	Good          int                    `json:"good"`     // of the measured ones
 	Errors        map[wire.Category]int  `json:"errors,omitempty"`
 	Buckets       map[measure.Bucket]int `json:"buckets"`
 	Tokens        tokens                 `json:"tokens"`        // of the measured requests
@@ -172,8 +177,8 @@ func (t *totals) named(metric string) *distribution {
 	return &t.Distributions[slices.IndexFunc(eachRequest, func(m measure.Metric) bool { return m.Name == metric })]
 }
 
-// add adds a request that is over.
-func (t *totals) add(r *measure.Record, rules measure.Rules) {
+// add adds a request that is over; a good one meets the service levels.
+func (t *totals) add(r *measure.Record, rules measure.Rules, good bool) {
 	t.Requests++
 	t.Buckets[r.Bucket]++
 	if r.Bucket == measure.CancelledAtEnd || r.Bucket == measure.ContextOverflow || r.Error != nil && overflowed(r.Error) {
@@ -189,6 +194,9 @@ func (t *totals) add(r *measure.Record, rules measure.Rules) {
 	}
 	t.span(r.Sent.Seconds(), max(r.Sent, r.LastToken).Seconds())
 	t.Measured++
+	if good {
+		t.Good++
+	}
 	t.Blocks, t.Hits = t.Blocks+r.RecordedBlocks, t.Hits+r.HitBlocks()
 	t.Tokens.add(tokensOf(r), 1)
 	for k := range eachRequest {
@@ -211,7 +219,7 @@ func (t *totals) join(o *totals) {
 	if o.Measured > 0 {
 		t.span(o.First, o.Last)
 	}
-	t.Requests, t.Completed, t.Measured = t.Requests+o.Requests, t.Completed+o.Completed, t.Measured+o.Measured
+	t.Requests, t.Completed, t.Measured, t.Good = t.Requests+o.Requests, t.Completed+o.Completed, t.Measured+o.Measured, t.Good+o.Good
 	for category, n := range o.Errors {
 		t.Errors[category] += n
 	}
@@ -313,12 +321,14 @@ func (s *State) summary(info *measure.RunInfo) *measure.Summary {
 		Metrics: t.metrics(), Concurrency: s.lanes, Run: info.Run, Out: info.Out, DeadlockedTrees: missing, PhaseDuration: missing,
 		Client: measure.Client{CPU: missing, CPUShare: missing, Cores: missing, PeakRSS: missing},
 	}
+	seconds := 0.0
 	if p := s.whole(); p.Phase == measure.ProfilingPhase {
 		m.Client.Standstills = p.Standstills
-		seconds := p.Elapsed.Seconds()
+		seconds = p.Elapsed.Seconds()
 		m.RequestRate, m.PromptTokenRate, m.OutputTokenRate = ratio(float64(t.Measured), seconds), ratio(float64(t.Tokens.Prompt), seconds), ratio(float64(t.Tokens.Output), seconds)
 	}
 	m.AddRates()
+	m.JudgeSoFar(s.levels, t.Good, seconds)
 	if m.Client.Bound = measure.ClientBound(m.Lateness.N, [2]measure.Number{m.Lateness.P50, m.Lateness.P95}, [2]measure.Number{m.RequestLatency.P50, m.RequestLatency.P95}); m.Client.Bound {
 		m.Client.BoundBy = []string{"lateness p95 " + measure.FormatSeconds(m.Lateness.P95)}
 	}

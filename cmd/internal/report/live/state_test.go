@@ -4,12 +4,14 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/slo"
 	"github.com/agentx/agentx/replay/wire"
 )
 
@@ -155,4 +157,36 @@ func BenchmarkSecond(b *testing.B) {
 		at = at.Add(time.Second)
 		s.Look(at)
 	}
+}
+
+// Service levels of a run that is played are those of its summary, but for what is known at the end alone; before the first request none is missed.
+func TestLevelsSoFar(t *testing.T) {
+	var levels []slo.Condition
+	for _, text := range []string{"ttft<1s", "ttft.p95<2s", "itl.mean<20ms"} {
+		c, err := measure.ParseCondition(text)
+		require.NoError(t, err)
+		levels = append(levels, c)
+	}
+	s, all := NewState(measure.Rules{}, 8, levels...), measure.NewAggregate(measure.Rules{}, levels...)
+	s.Report(measure.Progress{Phase: measure.ProfilingPhase, Elapsed: 100 * time.Second})
+	for _, c := range s.summary(new(measure.RunInfo)).Goodput.Conditions {
+		require.Nil(t, c.Met, c.Text)
+	}
+	for _, r := range someRecords(1000) {
+		s.Add(r)
+		all.Add(r)
+	}
+	got, want := s.summary(new(measure.RunInfo)).Goodput, all.Summary(measure.RunInfo{}).Goodput
+	require.Positive(t, got.Requests)
+	require.Equal(t, want.Requests, got.Requests)
+	require.Equal(t, want.Share, got.Share)
+	require.EqualValues(t, float64(want.Requests)/100, got.Rate)
+	for k, c := range got.Conditions {
+		require.Equal(t, want.Conditions[k].Met, c.Met, c.Text)
+		require.Equal(t, c.OfEach, c.Value.IsMissing())
+	}
+	require.False(t, *got.Conditions[2].Met)
+	s.end(nil)
+	status := s.Status()
+	require.True(t, strings.HasPrefix(status.Log(), "replay ended after 1m40s: 1000 sent, "), status.Log())
 }

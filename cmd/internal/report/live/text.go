@@ -74,6 +74,9 @@ func (s *Status) Log() string {
 	if of := s.partsText(); of != "" {
 		at += ", " + of
 	}
+	if s.State == ended {
+		at = "ended after " + at
+	}
 	return fmt.Sprintf("%s %s: %s", s.label(), at, strings.ReplaceAll(strings.Join(clauses, "; "), ", (", " ("))
 }
 
@@ -119,6 +122,9 @@ func (s *Status) counts() []part {
 	flying := fmt.Sprintf("%d in flight", s.InFlight)
 	if s.Silent >= saidSilent {
 		flying += fmt.Sprintf(", nothing received for %.0f s", s.Silent)
+	}
+	if s.State == ended {
+		busy, flying = "", ""
 	}
 	return []part{
 		{1, busy}, {0, flying}, {3, fmt.Sprintf("%d sent", s.Sent)}, {2, fmt.Sprintf("%d completed", s.Completed)},

@@ -42,6 +42,12 @@ type Page struct {
 	Plain  Plain   // what a reader without JavaScript sees
 }
 
+// Origin says what a page is of: names and values, and the command that made it. Only the caller knows it, so that equal callers make equal pages.
+type Origin struct {
+	Facts   [][2]string `json:"facts"`
+	Command string      `json:"command"` // for a shell
+}
+
 // Plain are lines of text, and tables below them, the first row of each its head.
 type Plain struct {
 	Lines  []string

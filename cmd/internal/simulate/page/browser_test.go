@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/cmd/internal/report/page/pagetest"
@@ -45,7 +44,6 @@ func TestSimulationsInABrowser(t *testing.T) {
 			require.Len(t, pagetest.Eval[[]string](b, rangesOf), 1)
 			t.Logf("%d bytes; all charts are drawn in %.0f ms", len(html), pagetest.Eval[float64](b, `(() => { const begin = performance.now(); `+drawAll+`; return performance.now() - begin; })()`))
 			whole := pagetest.Eval[[]string](b, rangesOf)
-			b.Picture("simulate-" + name)
 			rate := plotOf(t, b, "Request rate")
 			b.Drag(rate, 0.3, 0.6, 0)
 			pagetest.Eval[bool](b, drawAll)
@@ -59,13 +57,7 @@ func TestSimulationsInABrowser(t *testing.T) {
 			requests := plotOf(t, b, "Time to first token of each")
 			clickPoint(b, requests)
 			require.Contains(t, pagetest.Eval[string](b, `document.querySelector(".request").textContent`), "session, turn")
-			b.Dark(true)
-			b.Picture("simulate-" + name + "-dark")
-			b.Resize(400, 900)
-			b.Picture("simulate-" + name + "-400-dark")
-			b.Dark(false)
-			b.Picture("simulate-" + name + "-400")
-			assert.LessOrEqual(t, pagetest.Eval[int64](b, `document.documentElement.scrollWidth`), int64(400))
+			b.Looks("simulate-" + name)
 			b.RequireQuiet()
 		})
 	}

@@ -18,22 +18,27 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"fmt"
 	"io"
 	"slices"
+	"strconv"
+	"strings"
 
 	charts "github.com/agentx/agentx/cmd/internal/report/page"
 	"github.com/agentx/agentx/cmd/internal/simulate"
 	"github.com/agentx/agentx/cmd/internal/simulate/fleet"
 	"github.com/agentx/agentx/cmd/internal/simulate/planner"
 	"github.com/agentx/agentx/cmd/internal/simulate/preset"
+	"github.com/agentx/agentx/replay/measure"
 )
 
 // maxBytes is the size of the largest page.
 const maxBytes = 2_000_000
 
-// Make returns the page of a run as one HTML file. s is the summary of r. Equal runs give equal bytes.
-func Make(r *simulate.Result, s *simulate.Summary) ([]byte, error) {
+// Make returns the page of a run as one HTML file. s is the summary of r. Equal runs of equal origin give equal bytes.
+func Make(r *simulate.Result, s *simulate.Summary, origin charts.Origin) ([]byte, error) {
 	b := newBuilder(r, s)
+	b.origin = origin
 	for {
 		var out bytes.Buffer
 		if err := charts.Write(&out, b.page()); err != nil {
@@ -49,6 +54,7 @@ func Make(r *simulate.Result, s *simulate.Summary) ([]byte, error) {
 type builder struct {
 	result  *simulate.Result
 	summary *simulate.Summary
+	origin  charts.Origin
 	end     int64 // of the axis
 	lines   []line
 	columns int // of time, to which lines are thinned
@@ -110,7 +116,7 @@ func (b *builder) page() *charts.Page {
 	ticks, cut := b.tickTables()
 	h := b.head()
 	h.Drawn, h.Thinned = drawn, thinned || cut
-	return &charts.Page{Kind: "simulate", Title: "Simulated run", Head: h, Tables: append(list, ticks...)}
+	return &charts.Page{Kind: "simulate", Title: "Simulated run", Head: h, Plain: charts.Plain{Lines: []string{h.Conclusion}}, Tables: append(list, ticks...)}
 }
 
 // seconds returns instants as the page has them.
@@ -125,6 +131,7 @@ func seconds(ns []int64) []float64 {
 // head is what the page has besides tables.
 type head struct {
 	Summary  *simulate.Summary `json:"summary"`
+	Origin   charts.Origin     `json:"origin"`
 	End      float64           `json:"end"` // of the axis, seconds
 	Pools    []pool            `json:"pools"`
 	Planner  *planned          `json:"planner"`
@@ -138,6 +145,8 @@ type head struct {
 	Workers  int               `json:"workers"` // workers that could be
 	Drawn    drawn             `json:"drawn"`
 	Lacks    string            `json:"lacks"` // what is not in the model
+
+	Conclusion string `json:"conclusion"` // a sentence
 }
 
 // pool is a pool of workers.
@@ -173,7 +182,7 @@ const lacks = "Not in the model: frontend, network and tokenizer time; contentio
 func (b *builder) head() head {
 	c, s := &b.result.Config, *b.summary
 	s.Out = "" // where files are is no part of the run
-	h := head{Summary: &s, End: float64(b.end) / 1e9, Pools: pools(c), Switches: deviations(c.Switches), Columns: b.columns, Lacks: lacks}
+	h := head{Summary: &s, Origin: b.origin, End: float64(b.end) / 1e9, Pools: pools(c), Switches: deviations(c.Switches), Columns: b.columns, Lacks: lacks}
 	h.Lines, h.Workers = min(len(b.lines), b.most), len(b.lines)
 	if b.result.Samples != nil && b.result.Planned == nil {
 		h.Every = float64(b.result.Samples.Every) / 1e9
@@ -190,7 +199,66 @@ func (b *builder) head() head {
 			h.TTFT, h.ITL = limit(p.Config.TTFT/1e3), limit(p.Config.ITL/1e3)
 		}
 	}
+	h.Conclusion = b.conclusion(&h)
 	return h
+}
+
+// conclusion says how well the load was served, with how many workers, and what that took.
+func (b *builder) conclusion(h *head) string {
+	s := h.Summary
+	parts := []string{fmt.Sprintf("%s output tokens/s, TTFT p95 %s, ITL p95 %s", measure.FormatQuantity(s.OutputTokenRate), measure.FormatSeconds(s.TTFT.P95), measure.FormatSeconds(s.ITL.P95))}
+	if g := s.Goodput; g != nil {
+		parts = []string{fmt.Sprintf("%s of %s are good", measure.FormatShare(g.Ratio), measure.Plural(s.Requests, "request", "requests"))}
+	}
+	var ticks []*planner.Tick
+	if p := b.result.Planned; p != nil {
+		ticks = p.Ticks
+	}
+	if kept, judged := ticksKept(ticks, h.TTFT, h.ITL); judged > 0 {
+		parts = append(parts, fmt.Sprintf("%s of %s with traffic are within the SLA", measure.FormatShare(measure.Number(float64(kept)/float64(judged))), measure.Plural(judged, "tick", "ticks")))
+	}
+	for k, pool := range h.Pools {
+		least, most := workersOf(b.result.Workers[k], b.end)
+		parts = append(parts, fmt.Sprintf("%s %s", countRange(least, most), pool.Name))
+	}
+	return strings.Join(append(parts, measure.FormatQuantity(s.GPUHours)+" GPU-hours"), "; ") + "."
+}
+
+// ticksKept counts the ticks with a window of traffic whose averages are known and within the limits, in seconds, and all of which one is known.
+func ticksKept(ticks []*planner.Tick, ttft, itl *float64) (kept, judged int) {
+	for _, t := range ticks {
+		if t.Observed == nil {
+			continue
+		}
+		known, within := false, true
+		for _, c := range []struct{ ms, limit *float64 }{{t.Observed.TTFTMS, ttft}, {t.Observed.ITLMS, itl}} {
+			if c.ms != nil && c.limit != nil {
+				known, within = true, within && *c.ms <= 1e3**c.limit
+			}
+		}
+		if known {
+			judged++
+		}
+		if known && within {
+			kept++
+		}
+	}
+	return kept, judged
+}
+
+// workersOf returns the fewest and the most workers of a pool that took requests at a time, once the first did.
+func workersOf(workers []fleet.WorkerResult, end int64) (least, most int64) {
+	_, active, _ := states(workers, end)
+	active = active[max(0, slices.IndexFunc(active, func(n int64) bool { return n > 0 })):]
+	return slices.Min(active), slices.Max(active)
+}
+
+// countRange writes least to most, or one number.
+func countRange(least, most int64) string {
+	if least == most {
+		return strconv.FormatInt(most, 10)
+	}
+	return fmt.Sprintf("%d to %d", least, most)
 }
 
 // limit returns nil for 0.

@@ -11,11 +11,37 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	charts "github.com/agentx/agentx/cmd/internal/report/page"
 	"github.com/agentx/agentx/cmd/internal/report/page/pagetest"
 	"github.com/agentx/agentx/cmd/internal/simulate"
 	"github.com/agentx/agentx/cmd/internal/simulate/planner"
 	"github.com/agentx/agentx/cmd/internal/simulate/workload"
 )
+
+var origin = charts.Origin{Facts: [][2]string{{"trace", "t.jsonl"}, {"key", "0123456789abcdef0123"}, {"date", "2026-01-02"}, {"agentx", "v1"}}, Command: "agentx simulate t.jsonl --html"}
+
+// The conclusion has the share of good requests, of ticks within the limits, the workers and the GPU-hours; a run without limits says how fast it was.
+func TestConclusion(t *testing.T) {
+	for _, c := range []struct {
+		ttft, itl *float64 // ms
+		limit     float64  // s, of both
+		want      [2]int
+	}{
+		{nil, nil, 1, [2]int{0, 0}}, {new(900.0), nil, 1, [2]int{1, 1}}, {new(1000.0), new(1000.0), 1, [2]int{1, 1}}, {new(900.0), new(1001.0), 1, [2]int{0, 1}},
+	} {
+		kept, judged := ticksKept([]*planner.Tick{{}, {Observed: &planner.Observed{TTFTMS: c.ttft, ITLMS: c.itl}}}, &c.limit, &c.limit)
+		require.Equal(t, c.want, [2]int{kept, judged})
+	}
+	for name, want := range map[string]string{
+		"sampled":    `^[\d.]+k? output tokens/s, TTFT p95 [\d.]+ m?s, ITL p95 [\d.]+ m?s; 8 workers; [\d.]+ GPU-hours\.$`,
+		"sampled kv": `^[\d.]+ % of \d+ requests are good; 4 workers; [\d.]+ GPU-hours\.$`,
+		"disagg":     `; [\d.]+ % of \d+ ticks with traffic are within the SLA; 1 to \d+ prefill; \d+( to \d+)? decode; [\d.]+ GPU-hours\.$`,
+	} {
+		r, err := simulate.Run(t.Context(), configs()[name])
+		require.NoError(t, err)
+		require.Regexp(t, want, newBuilder(r, r.Summary()).head().Conclusion)
+	}
+}
 
 // configs are runs of every kind of page.
 func configs() map[string]simulate.Config {
@@ -241,7 +267,7 @@ func TestHostileNames(t *testing.T) {
 	r.Planned.Warnings, r.Planned.Bootstrap.Failed = []string{hostile}, hostile
 	s := r.Summary()
 	s.Out = hostile
-	html, err := Make(r, s)
+	html, err := Make(r, s, origin)
 	require.NoError(t, err)
 	for _, sign := range []string{"<script", "</script", "<img", "\u2028"} {
 		require.Equal(t, strings.Count(plain, sign), strings.Count(string(html), sign), sign)
@@ -283,7 +309,7 @@ func TestPagesOfSmallRuns(t *testing.T) {
 	r, err := simulate.Run(t.Context(), c)
 	require.NoError(t, err)
 	r.Requests, r.Duration = nil, 0
-	html, err := Make(r, r.Summary())
+	html, err := Make(r, r.Summary(), origin)
 	require.NoError(t, err)
 	e := pagetest.NewEngine(t, string(html))
 	e.Document()

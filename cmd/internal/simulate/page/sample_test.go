@@ -50,7 +50,7 @@ func made(t testing.TB, c simulate.Config) (*simulate.Result, string) {
 	t.Helper()
 	r, err := simulate.Run(t.Context(), c)
 	require.NoError(t, err)
-	html, err := Make(r, r.Summary())
+	html, err := Make(r, r.Summary(), origin)
 	require.NoError(t, err)
 	return r, string(html)
 }

@@ -71,11 +71,11 @@ func TestSizesOfPages(t *testing.T) {
 		}
 		r := manyEngines(t, c.ticks, c.engines, c.requests)
 		s := &simulate.Summary{}
-		html, err := Make(r, s)
+		html, err := Make(r, s, origin)
 		require.NoError(t, err)
 		t.Logf("%d ticks, %d engines, %d requests: %d bytes", c.ticks, c.engines, c.requests, len(html))
 		require.LessOrEqual(t, len(html), c.limit, "%+v", c)
-		again, err := Make(r, s)
+		again, err := Make(r, s, origin)
 		require.NoError(t, err)
 		require.True(t, bytes.Equal(html, again))
 		if e == nil {
@@ -92,7 +92,7 @@ func TestSizesOfPages(t *testing.T) {
 // Covers S-52.
 func TestThinnedRequests(t *testing.T) {
 	r := manyEngines(t, 100, 2, 20_000)
-	html, err := Make(r, &simulate.Summary{})
+	html, err := Make(r, &simulate.Summary{}, origin)
 	require.NoError(t, err)
 	e := pagetest.NewEngine(t, string(html))
 	e.Eval("var requests = new SimulatedRequests(page)")
@@ -112,7 +112,7 @@ func TestThinnedRequests(t *testing.T) {
 func BenchmarkPageOf90Ticks(b *testing.B) {
 	r := manyEngines(b, 90, 8, 2361)
 	for b.Loop() {
-		html, err := Make(r, &simulate.Summary{})
+		html, err := Make(r, &simulate.Summary{}, origin)
 		require.NoError(b, err)
 		require.NoError(b, WriteLog(io.Discard, r))
 		b.ReportMetric(float64(len(html)), "page-bytes")

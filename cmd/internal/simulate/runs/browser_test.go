@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentx/agentx/cmd/internal/report/page"
 	"github.com/agentx/agentx/cmd/internal/report/page/pagetest"
 )
 
@@ -14,8 +15,7 @@ import (
 func TestPageInABrowser(t *testing.T) {
 	pagetest.NeedBrowser(t)
 	runs, gates := play(t, []int{1, 2, 4, 8}, []int{2, 8, 32}, "ttft.p95<400ms")
-	b := pagetest.OpenHTML(t, text(t, Options{Title: "Simulated: 12 runs", Runs: runs, Gates: gates, Lead: answers(runs, gates)}), 1280, 900)
-	b.Picture("simulate-compare-light")
+	b := pagetest.OpenHTML(t, text(t, Options{Title: "Simulated: 12 runs", Origin: page.Origin{Facts: [][2]string{{"trace", "t.jsonl"}, {"agentx", "v1"}}, Command: "agentx simulate t.jsonl --workers=1,2,4,8"}, Runs: runs, Gates: gates, Lead: answers(runs, gates)}), 1280, 900)
 	title := func() string {
 		return pagetest.Eval[string](b, `[...document.querySelectorAll("section .charts")].find((e) => !e.hidden).querySelector("h3").textContent`)
 	}
@@ -30,12 +30,6 @@ func TestPageInABrowser(t *testing.T) {
 	require.Equal(t, "workers", pagetest.Eval[string](b, axis))
 	press("concurrency")
 	require.Equal(t, "concurrency", pagetest.Eval[string](b, axis))
-	b.Dark(true)
-	b.Picture("simulate-compare-dark")
-	b.Dark(false)
-	b.Resize(400, 800)
-	b.Settle()
-	require.LessOrEqual(t, pagetest.Eval[int](b, `document.documentElement.scrollWidth`), 400)
-	b.Picture("simulate-compare-400")
+	b.Looks("simulate-compare")
 	b.RequireQuiet()
 }

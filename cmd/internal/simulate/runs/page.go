@@ -30,6 +30,8 @@ type Options struct {
 	Lead  []string
 	Runs  []*Run
 	Gates []simulate.Gate
+
+	Origin page.Origin
 }
 
 // Write writes the page to a file, which appears whole and replaces an older one. Equal runs give equal bytes.
@@ -53,6 +55,7 @@ type head struct {
 	Along    string            `json:"along"` // the axis of the lines of the frontier
 	Differ   []setting         `json:"differ"`
 	Same     []setting         `json:"same"`
+	Origin   page.Origin       `json:"origin"`
 }
 
 type pageRun struct {
@@ -68,7 +71,7 @@ func html(o *Options) ([]byte, error) {
 		return nil, errors.New("comparison: a page needs at least one run")
 	}
 	all := axesOf(o.Runs)
-	h := head{Lead: append([]string{}, o.Lead...), Caveat: o.Runs[0].Config.Caveat(), Runs: []pageRun{}, Axes: []frontier.Axis{}, Figures: figures(), Gates: append([]simulate.Gate{}, o.Gates...)}
+	h := head{Lead: append([]string{}, o.Lead...), Origin: o.Origin, Caveat: o.Runs[0].Config.Caveat(), Runs: []pageRun{}, Axes: []frontier.Axis{}, Figures: figures(), Gates: append([]simulate.Gate{}, o.Gates...)}
 	for _, r := range o.Runs {
 		h.Runs = append(h.Runs, pageRun{Name: r.Name, Exit: r.Exit, Reasons: append([]string{}, r.Reasons...), Engine: r.Engine})
 	}
@@ -85,7 +88,7 @@ func html(o *Options) ([]byte, error) {
 		return nil, fmt.Errorf("comparison: %w", err)
 	}
 	var text bytes.Buffer
-	err = page.Write(&text, &page.Page{Kind: "simulate-compare", Title: o.Title, Head: h, Tables: append(samples(o.Runs), figureTable(o.Runs))})
+	err = page.Write(&text, &page.Page{Kind: "simulate-compare", Title: o.Title, Head: h, Plain: page.Plain{Lines: o.Lead}, Tables: append(samples(o.Runs), figureTable(o.Runs))})
 	return text.Bytes(), err
 }
 

@@ -15,7 +15,9 @@ import (
 	"sync"
 	"time"
 
+	charts "github.com/agentx/agentx/cmd/internal/report/page"
 	"github.com/agentx/agentx/cmd/internal/simulate"
+	"github.com/agentx/agentx/cmd/internal/simulate/fit"
 	"github.com/agentx/agentx/cmd/internal/simulate/fleet"
 	"github.com/agentx/agentx/cmd/internal/simulate/page"
 	"github.com/agentx/agentx/replay/measure"
@@ -26,8 +28,13 @@ type Player struct {
 	Files simulate.Files // of each run, whose directory is below Files.Dir; an empty Dir: none
 	HTML  string         // file of the page of a run; empty: there are no pages
 	Gates []simulate.Gate
+
+	Extrapolate bool // accept runs of fitted engines whose passes lie outside of what these were fitted to
+
 	Jobs  int        // at a time; 0: one per core
 	Ended func(*Run) // is told of each run that has ended, one after the other; may be nil
+
+	Origin charts.Origin // of the pages
 }
 
 // Play simulates runs, several at a time, and judges each. It returns when all have ended.
@@ -69,8 +76,14 @@ func (p *Player) playOne(ctx context.Context, r *Run) error {
 	if err != nil {
 		return err
 	}
+	if err := result.Extrapolated(); err != nil && !p.Extrapolate {
+		return err
+	}
 	s := result.Summary()
 	r.Summary, r.Warnings = s, result.Warnings()
+	if measured := r.Config.Measured; measured != nil {
+		r.Compared = fit.Compare(measured, fit.ByPlace(measured, result.Requests), func(*fit.Request) bool { return true })
+	}
 	files := p.FilesOf(r)
 	if p.Files.Dir != "" {
 		r.Dir, s.Out = r.Name, files.Dir
@@ -114,7 +127,7 @@ func (p *Player) pageOf(r *simulate.Result, s *simulate.Summary) ([]simulate.Mad
 	if p.HTML == "" {
 		return nil, nil
 	}
-	html, err := page.Make(r, s)
+	html, err := page.Make(r, s, p.Origin)
 	if err != nil {
 		return nil, fmt.Errorf("page: %w", err)
 	}
@@ -198,7 +211,7 @@ func (p *Player) writePage(list []*Run, lead []string) (path string, err error) 
 	case p.Files.Dir == "":
 		return "", nil
 	case p.HTML != "":
-		return p.path(), Write(p.path(), Options{Title: fmt.Sprintf("Simulated: %d runs", len(list)), Lead: lead, Runs: list, Gates: p.Gates})
+		return p.path(), Write(p.path(), Options{Title: fmt.Sprintf("Simulated: %d runs", len(list)), Lead: lead, Runs: list, Gates: p.Gates, Origin: p.Origin})
 	}
 	if err = os.Remove(p.path()); errors.Is(err, fs.ErrNotExist) {
 		err = nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/spf13/pflag"
 	"io"
 	"math"
 	"os"
@@ -29,6 +30,7 @@ func (f *Flags) Plan() (oldNames []string) {
 	lanes := f.Config.Lanes.Options
 	lanes.Duration = 1 // the bounds of a simulation are others
 	f.set.Contradict(&lanes)
+	f.readRun()
 	f.checkFleet()
 	f.base()
 	f.runs = f.combinations()
@@ -145,6 +147,41 @@ func (f *Flags) validate(check func(simulate.Config) error) {
 			f.refuse(one, "")
 		}
 	}
+}
+
+// Describe says on pages what is simulated, by which version and command.
+func (f *Flags) Describe(flags *pflag.FlagSet, args []string, version string) {
+	o := &f.Player.Origin
+	for _, fact := range [][2]string{{"trace", strings.Join(args, " ")}, {"synthetic", f.Synthetic}, {"date", f.Date}, {"agentx", version}} {
+		if fact[1] != "" {
+			o.Facts = append(o.Facts, fact)
+		}
+	}
+	words := []string{"agentx simulate"}
+	for _, name := range args {
+		words = append(words, terminal.Word(name))
+	}
+	flags.Visit(func(flag *pflag.Flag) {
+		if slices.Contains(ofFiles, flag.Name) {
+			return
+		}
+		values := []string{flag.Value.String()}
+		if list, ok := flag.Value.(pflag.SliceValue); ok {
+			values = list.GetSlice()
+		}
+		for _, v := range values {
+			words = append(words, "--"+flag.Name+"="+terminal.Word(v))
+		}
+	})
+	o.Command = strings.Join(words, " ")
+}
+
+// ofFiles are flags that say what is written, and how a machine does its work: the command that pages show lacks them.
+var ofFiles = strings.Fields("out overwrite per-request html format json jobs quiet verbose force wait no-wait cache")
+
+// DescribeKey says on pages of which cache the traces are.
+func (f *Flags) DescribeKey(key string) {
+	f.Player.Origin.Facts = append(f.Player.Origin.Facts, [2]string{"key", key})
 }
 
 // endedEvery is how often it is told which of several runs has ended.

@@ -24,7 +24,7 @@ class Chart {
     if (this.time) this.time.watch((what) => what === "range" ? this.invalidate() : this.drawCursor());
     this.build(parent);
     new ResizeObserver(() => this.redraw()).observe(this.plot);
-    new IntersectionObserver((entries) => { this.seen = entries[entries.length - 1].isIntersecting; this.redraw(); }, { rootMargin: "300px" }).observe(this.plot);
+    new IntersectionObserver((entries) => { this.seen = entries[entries.length - 1].isIntersecting; this.redraw(); }, { rootMargin: `${nearWindow}px` }).observe(this.plot);
     watchTheme(() => this.redraw());
     watchPaper(() => this.draw());
   }
@@ -48,7 +48,7 @@ class Chart {
   // redraw draws soon, once, and only what is near the window: what is in it before the rest.
   redraw() {
     if (this.waiting || this.seen === false) return;
-    const draw = () => { this.waiting = 0; this.draw(); };
+    const draw = () => { this.waiting = 0; if (this.seen ?? inWindow(this.plot, nearWindow)) this.draw(); };
     this.waiting = requestAnimationFrame(() => { if (inWindow(this.plot)) draw(); else this.waiting = requestAnimationFrame(draw); });
   }
 
@@ -149,9 +149,12 @@ function drawWithin(pen, mark) {
   context.restore();
 }
 
-function inWindow(plot) {
+const nearWindow = 300; // pixels within which a chart is near the window
+
+// inWindow reports whether a chart is in the window, or so many pixels from it.
+function inWindow(plot, near = 0) {
   const { top, bottom } = plot.getBoundingClientRect();
-  return bottom > 0 && top < innerHeight;
+  return bottom > -near && top < innerHeight + near;
 }
 
 // shortUnit is the unit that a legend writes: the long ones stand in the title.

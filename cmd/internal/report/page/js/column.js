@@ -17,10 +17,16 @@ function unpackPage(packed) {
 function unpackTable(packed) {
   const columns = {}, units = {};
   for (const column of packed.columns) {
-    columns[column.name] = unpackColumn(column, packed.rows);
+    lazily(columns, column.name, () => unpackColumn(column, packed.rows));
     units[column.name] = column.unit || "";
   }
   return { rows: packed.rows, columns, units };
+}
+
+// lazily gives an object a property that is made when it is first read.
+function lazily(object, name, make) {
+  let made;
+  Object.defineProperty(object, name, { get: () => made ??= make(), enumerable: true });
 }
 
 function unpackColumn(column, rows) {
@@ -32,20 +38,30 @@ function unpackColumn(column, rows) {
   return numbers;
 }
 
-// unpackVarints reads LEB128 numbers: 0 is a missing one, others are 1 more than their zigzag form. They exceed 32 bits, so this
-// multiplies where others shift.
+// unpackVarints reads LEB128 numbers: 0 is a missing one, others are 1 more than their zigzag form. What exceeds 28 bits is multiplied, because shifts
+// are of 32.
 function unpackVarints(bytes, rows, deltas) {
   const numbers = new Float64Array(rows);
   let last = 0;
   for (let row = 0, at = 0; row < rows; row++) {
-    let value = 0, place = 1;
-    for (; bytes[at] >= 128; at++, place *= 128) value += (bytes[at] - 128) * place;
-    value += bytes[at++] * place - 1;
-    if (value < 0) { numbers[row] = NaN; continue; }
-    value = value % 2 ? -(value + 1) / 2 : value / 2;
+    let byte = bytes[at++], value = byte & 127, shift = 7;
+    for (; byte >= 128 && shift < 28; shift += 7) value |= ((byte = bytes[at++]) & 127) << shift;
+    if (byte >= 128) value = unpackLong(bytes, at, value);
+    while (byte >= 128) byte = bytes[at++];
+    if (value === 0) { numbers[row] = NaN; continue; }
+    const half = Math.floor(value / 2); // of 1 more than the zigzag form: 0, -1, 1, -2 are 1, 2, 3, 4
+    value = 2 * half === value ? -half : half;
     numbers[row] = deltas ? (last += value) : value;
   }
   return numbers;
+}
+
+// unpackLong returns a number whose lowest 28 bits are known, and whose next byte stands at a place.
+function unpackLong(bytes, at, value) {
+  for (let place = 2 ** 28; ; place *= 128) {
+    value += (bytes[at] & 127) * place;
+    if (bytes[at++] < 128) return value;
+  }
 }
 
 const base64Digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

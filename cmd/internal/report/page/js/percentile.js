@@ -37,7 +37,7 @@ const fewNote = "? of few samples: p95 of fewer than 20, p99 of fewer than 100."
 class Samples {
   constructor(values) {
     this.values = values;
-    this.order = Uint32Array.from(values.keys()).filter((row) => !Number.isNaN(values[row])).sort((a, b) => values[a] - values[b]);
+    this.order = rowsInOrder(values);
   }
 
   // within returns the sorted values of the rows from first up to last, without last; of these where keep is given, those that it has

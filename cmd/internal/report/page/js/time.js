@@ -121,22 +121,25 @@ function fromFragment(text) {
   return { from: Number(match[1]), to: Number(match[2]) };
 }
 
+// watchLater calls back when the range is another, once the charts of the window are drawn: what takes milliseconds would hold up a hand that drags.
+function watchLater(range, watcher) {
+  let waiting = false;
+  range.watch((what) => {
+    if (what !== "range" || waiting) return;
+    waiting = true;
+    requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => { waiting = false; watcher(); })));
+  });
+}
+
 // bindFragment keeps the address of the page and the range equal.
 function bindFragment(range) {
   const read = () => {
     const wanted = fromFragment(location.hash);
     if (wanted) range.restore(wanted.from, wanted.to); else range.reset();
   };
-  let waiting = false;
-  const write = () => {
-    waiting = false;
+  watchLater(range, () => {
     const fragment = range.follows ? "" : toFragment(range);
     if (fragment !== location.hash) history.replaceState(null, "", fragment || location.pathname + location.search);
-  };
-  range.watch((what) => {
-    if (what !== "range" || waiting) return;
-    waiting = true;
-    requestAnimationFrame(() => setTimeout(write)); // once the charts are drawn: a browser takes milliseconds for it
   });
   addEventListener("hashchange", read, untilReplaced());
   read();

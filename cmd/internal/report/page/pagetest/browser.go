@@ -30,6 +30,8 @@ type Tab struct {
 	t   testing.TB
 	ctx context.Context
 
+	Close func() // ends the browser before the test does
+
 	mu       sync.Mutex
 	problems []string // that the page told its console
 }
@@ -69,7 +71,7 @@ func Open(t testing.TB, address string, width, height int64) *Tab {
 	require.NoError(t, chromedp.Do(ctx))
 	ctx, cancel = context.WithTimeout(ctx, limit)
 	t.Cleanup(cancel)
-	b := &Tab{t: t, ctx: ctx}
+	b := &Tab{t: t, ctx: ctx, Close: stop}
 	require.NoError(t, chromedp.Listen(ctx, b.listen))
 	call(b, log.Enable, cdp.Empty{})
 	call(b, runtime.Enable, cdp.Empty{})
@@ -166,6 +168,12 @@ func (b *Tab) Resize(width, height int64) {
 	b.do(chromedp.EmulateViewport(width, height))
 }
 
+// Slow makes the machine of the reader so many times slower.
+func (b *Tab) Slow(times float64) {
+	b.t.Helper()
+	call(b, emulation.SetCPUThrottlingRate, emulation.SetCPUThrottlingRateParams{Rate: times})
+}
+
 // Dark makes the reader prefer dark, or light.
 func (b *Tab) Dark(on bool) {
 	b.t.Helper()
@@ -252,7 +260,9 @@ func (b *Tab) place(selector string, share float64) (x, y float64) {
 	at := Eval[[2]float64](b, fmt.Sprintf(`(() => {
 		const e = document.querySelector(%q);
 		e.scrollIntoView({block: "center"});
-		const box = e.getBoundingClientRect(), chart = e.chart, area = chart.pen.area;
+		const box = e.getBoundingClientRect(), { chart } = e;
+		if (!chart.pen) chart.draw(); // it was far from the window
+		const { area } = chart.pen;
 		return [box.left + area.left + (area.right - area.left) * %v, box.top + box.height / 2];
 	})()`, selector, share))
 	b.Settle()

@@ -11,6 +11,7 @@ pages.compare = function (page, root) {
   compareBanner(head, root);
   if (head.shared) root.append(element("p", { class: "about" }, head.shared));
   for (const line of head.lead) root.append(element("p", { class: "lead" }, line));
+  drawProbes(head.search, root);
   verdictList(head, root);
   runTable(page, runs, root);
   sweepCharts(page, root, head.gates.length ? "misses a level" : "has remarks", "service levels");

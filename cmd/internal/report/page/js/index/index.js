@@ -28,7 +28,7 @@ function indexColumns({ columns }) {
   return [
     { title: "run", of: indexName, text: true, cell: (run) => run.page ? element("a", { href: run.page }, indexName(run)) : indexName(run), below: (run) => run.label ? run.dir : "" },
     { title: "started, UTC", of: (run) => run.start, cell: (run) => run.start ? run.start.slice(0, 10) : unknown, below: (run) => run.start.slice(11, 16) },
-    text("model", (run) => run.model), text("served by", (run) => run.served),
+    text("model", (run) => run.model), { ...text("served by", (run) => run.served), cell: (run) => run.served.replace(/(\d) (?=\S+$)/, "$1\u00a0") }, // 8 H200
     { title: "lanes", of: (run) => run.lanes || NaN, cell: (run) => run.lanes ? String(run.lanes) : unknown },
     ...columns.map(({ name, title, unit }) => ({ title, of: (run) => run.figures[name] ?? NaN, cell: (run) => formatValue(run.figures[name], unit === "" ? "%" : unit === "1/s" ? "/s" : unit) })),
     { title: "conclusion", of: (run) => run.verdict, cell: (run) => run.verdict, text: true, mark: true },
@@ -118,6 +118,7 @@ class IndexTable {
   showChoice() {
     const runs = sortedRuns(this.runs.filter(({ dir }) => this.ticked.has(dir)), ({ start }) => start, false);
     if (runs.length < 2) { this.choice.replaceChildren("Tick two runs or more to compare them, the earliest being the base."); return; }
+    if (runs.length > this.head.most) { this.choice.replaceChildren(`A comparison has at most ${this.head.most} runs: ${runs.length} are ticked.`); return; }
     if (this.head.served) { this.choice.replaceChildren(element("a", { href: `compare?runs=${runs.map(({ number }) => number).join(",")}` }, `Compare ${runs.length} runs`)); return; }
     const command = `agentx report ${runs.map(({ dir }) => quoteArgument(dir)).join(" ")} --compare`;
     const copy = element("button", { type: "button", onclick: async () => { copy.textContent = await copyText(command) ? "Copied" : "Not copied: the browser refuses"; } }, "Copy");

@@ -14,6 +14,7 @@ class Growth {
     this.head = answer.head;
     this.title = answer.title;
     const stays = { sessions: from.sessions, requests: from.requests, failures: from.failures, bins: from.bins };
+    from.servers.forEach((count, k) => { stays[`server.${k}`] = count; });
     for (const [name, table] of Object.entries(answer.tables)) {
       const old = this.tables[name], count = name === "bins.failures" && old ? firstAtLeast(old.columns.bin, from.bins) : stays[name] || 0;
       this.tables[name] = old ? extendTable(old, count, table) : table;
@@ -84,7 +85,7 @@ function stepsOf(column, placed, first) {
 // extendTable returns the first rows of one table, and then all of another.
 function extendTable(table, stay, more) {
   const columns = {};
-  for (const [name, column] of Object.entries(more.columns)) columns[name] = extendColumn(table.columns[name], stay, column);
+  for (const [name, column] of Object.entries(more.columns)) columns[name] = extendColumn(table.columns[name] ?? new Float64Array(stay), stay, column);
   return { rows: stay + more.rows, columns, units: more.units };
 }
 

@@ -1,9 +1,10 @@
 "use strict";
 // Live: the page of a run while it is played. Every second it asks its server for what is new, and draws it: the last minute, until a
-// reader selects something else. A page that nobody sees draws nothing.
+// reader selects something else. A page that is hidden draws nothing.
 
 const shownMinute = 60; // seconds
-const leastRest = 1000; // milliseconds between two questions
+const mostStale = 15000; // milliseconds between two drawings
+const leastRest = 1000, mostRest = 5000; // milliseconds between two questions: at its end a run waits 15 s for pages that ask
 
 pages.live = (_, root) => new LivePage(root);
 
@@ -13,25 +14,29 @@ class LivePage {
     this.growth = new Growth();
     this.position = 0;
     this.ended = false;
+    this.reader = Math.random().toString(36).slice(2); // the name by which the server knows this page
     this.text = element("span", {}, "The page asks the run for its numbers.");
     this.minute = element("button", { type: "button", onclick: () => this.range.follow(shownMinute) }, "Last minute");
     this.whole = element("button", { type: "button", onclick: () => this.range.reset() }, "Whole run");
     root.append(element("p", { class: "live", role: "status" }, this.text, this.minute, this.whole));
     for (const [type, held] of [["pointerdown", true], ["pointerup", false], ["pointercancel", false]]) addEventListener(type, () => { this.held = held; }, true);
     document.addEventListener("visibilitychange", () => this.draw());
+    addEventListener("pagehide", () => { if (!this.ended) fetch(`data?left&reader=${this.reader}`, { keepalive: true }).catch(() => {}); });
     this.ask();
   }
 
   get range() { return this.drawn && this.drawn.range; }
 
-  // ask asks for what is new, a second after the last answer was drawn, and less often where drawing is slow.
+  // ask asks for what is new, a second after the last answer was drawn, and less often where drawing is slow: it takes a twentieth of the time.
   async ask() {
+    let drawn = 0; // until then nothing is drawn, but for the finished page
     for (let failures = 0; (!this.ended || this.stale) && failures < 10;) {
       let rest = leastRest;
       try {
-        if (!this.ended) this.take(await answerOf(`data?after=${this.position}`));
+        if (!this.ended) this.take(await answerOf(`data?after=${this.position}&reader=${this.reader}`));
         failures = 0;
-        rest = Math.max(leastRest, 20 * await this.draw());
+        if (this.ended || performance.now() >= drawn) drawn = Math.min(mostStale, 20 * await this.draw()) + performance.now();
+        rest = Math.max(leastRest, Math.min(mostRest, drawn - performance.now()));
       } catch (error) {
         this.text.textContent = `No answer from the run: ${error.message}`;
         failures++;
@@ -48,7 +53,10 @@ class LivePage {
     this.position = answer.position;
     this.ended = answer.ended;
     const page = unpackPage(answer.page);
-    if (this.ended) this.finished = page; else this.growth.add(page);
+    if (this.ended) {
+      this.finished = page;
+      fetch(`data?after=${this.position}&reader=${this.reader}`).catch(() => {}); // the server need not wait for this page
+    } else this.growth.add(page);
     this.stale = true;
   }
 

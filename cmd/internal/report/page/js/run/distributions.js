@@ -58,13 +58,12 @@ function drawTurns(add, requests, within) {
 }
 
 // drawPrefixHits draws the share of prompt tokens that the servers found in their caches beside that of the recording.
-function drawPrefixHits(charts, page, range, list, time) {
-  if (!list.some((server) => server.hits && server.queries || server.hit_rate)) return;
-  const lines = list.map((server, k) => new Line({ name: ["server", server.name].filter(Boolean).join(" "), style: k + 1 })), recorded = new Line({ name: "recording, a cache without limit", style: 0 });
-  const { requests } = page;
+function drawPrefixHits(charts, requests, range, servers) {
+  if (!servers().some((server) => server.hits && server.queries || server.hit_rate)) return;
+  const lines = servers().map((server, k) => new Line({ name: ["server", server.name].filter(Boolean).join(" "), style: k + 1 })), recorded = new Line({ name: "recording, a cache without limit", style: 0 });
   const prepare = () => {
     const windows = cutWindows(range.from, range.to), centres = windowCentres(windows, range);
-    list.forEach((server, k) => lines[k].set(centres, server.hits ? growthShare(windows, time[k], server.hits, server.queries) : centres.map((at) => server.hit_rate[Math.max(0, nearestIndex(time[k], at))])));
+    servers().forEach(({ time, hits, queries, hit_rate }, k) => lines[k].set(centres, hits && queries ? growthShare(windows, time, hits, queries) : centres.map((at) => hit_rate ? hit_rate[Math.max(0, nearestIndex(time, at))] : NaN)));
     const blocks = windowSums(windows, requests.time, requests.blocks), hits = windowSums(windows, requests.time, requests.hits);
     recorded.set(centres, blocks.map((n, i) => n > 0 ? hits[i] / n : NaN));
   };

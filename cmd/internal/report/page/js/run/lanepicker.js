@@ -5,7 +5,7 @@ const mostTrackHeight = 44, leastTrackHeight = 24;
 
 function drawLanes(root, page, requests, range) {
   const part = section(root, "Lanes", "What each agent did, and where it waited. A box is a tree; in it each session has a line, the main one above. Click a tree to see its lane alone, a request for its numbers.");
-  const mark = new Lanes(requests.tracks, range), places = mark.shown, rows = places.length;
+  const mark = new Lanes(requests, range), places = mark.shown, rows = places.length;
   const all = element("button", { type: "button", onclick: () => focus(-1) }, "All lanes"), name = element("span", {}), under = element("output", { class: "about" });
   part.append(element("div", { class: "lanebar" }, laneLegend(), name, all, under));
   const holder = element("div", { class: "charts" });

@@ -8,13 +8,14 @@ const styleOf = { main: 0, child: 1, failed: 3 };
 
 // Lanes is a mark (chart.js) that fills the whole chart. shown are places of lanes, those above first.
 class Lanes {
-  constructor(tracks, range) {
-    this.tracks = tracks;
+  constructor(requests, range) {
+    this.requests = requests;
     this.range = range;
-    this.requests = tracks.requests;
-    this.shown = Array.from(tracks.lanes, (_, place) => place);
+    this.shown = Array.from(requests.lanes.keys());
     this.picked = -1; // place of a request
   }
+
+  get tracks() { return this.requests.tracks; }
 
   spanY() { return [0, this.shown.length]; }
 

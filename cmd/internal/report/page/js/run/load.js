@@ -27,7 +27,7 @@ function binMiddles(page) { return binStarts(page).map((t) => t + page.head.bin_
 function inFlight(page, requests) {
   if (page.tables.progress) return reported(page, "in_flight");
   const unended = openSince(page);
-  if (!page.tables.bins) return countOpen([...requests.time, ...unended], requests.end);
+  if (!page.tables.bins) return countOpen(unended.length ? [...requests.time, ...unended] : requests.time, requests.end);
   const { sent, ended } = page.tables.bins.columns, x = binStarts(page);
   let open = 0;
   return { x, y: Float64Array.from(sent, (n, i) => { const most = open + n; open = most - ended[i]; return Math.max(0, most - ended[i] / 2 - n / 2) + firstAtLeast(unended, x[i]); }) };
@@ -51,12 +51,12 @@ function reported(page, name) {
 }
 
 function drawLoad(charts, page, requests, range) {
-  const { tracks } = requests, told = Boolean(page.tables.progress), part = page.head.stride > 1 ? " (of the requests on the page)" : "";
+  const told = Boolean(page.tables.progress), part = page.head.stride > 1 ? " (of the requests on the page)" : "";
   const line = (name, style) => new Line({ name, style, step: true });
   const marks = [line("requests in flight", 0), line(`sessions open${part}`, 1), line(`${page.head.summary.arrivals ? "trees open" : "lanes that play"}${told ? "" : part}`, 2)];
   if (haveWaited(requests)) marks.push(line(`${waitingName(page.head.summary.arrivals)}${part}`, 3));
   const show = requests.remembered(() => {
-    const ends = openEnds(page, requests), lines = [inFlight(page, requests), countOpen(tracks.begin, ends.sessions), told ? reported(page, "open_trees") : countOpen(tracks.treeBegin, ends.trees)];
+    const { tracks } = requests, ends = openEnds(page, requests), lines = [inFlight(page, requests), countOpen(tracks.begin, ends.sessions), told ? reported(page, "open_trees") : countOpen(tracks.treeBegin, ends.trees)];
     if (marks.length > 3) {
       const waited = Array.from(requests.time.keys()).filter((i) => requests.queued[i] > 0);
       lines.push(countOpen(waited.map((i) => requests.due[i] - requests.queued[i] / 1e9), waited.map((i) => requests.due[i])));
@@ -73,7 +73,7 @@ function waitingName(arrivals) {
 }
 
 // haveWaited reports whether there is a tree that waited to be opened.
-function haveWaited(requests) { return requests.queued.some((ns) => ns > 0); }
+function haveWaited(requests) { return requests.raw("queued").some((ns) => ns > 0); }
 
 // drawTokens draws sums over windows: of the table bins where there is one, else of the requests.
 function drawTokens(charts, page, requests, range) {
@@ -117,7 +117,10 @@ function drawScatter(charts, requests, range, name, title) {
 }
 
 // haveChildren reports whether there is a request of a subagent that did not fail.
-function haveChildren(requests) { return requests.failure.some((failure, i) => failure === 0 && requests.isChild(i)); }
+function haveChildren(requests) {
+  const failure = requests.raw("failure"), { firstRow } = requests;
+  return requests.page.tables.sessions.columns.depth.some((depth, k) => depth > 0 && failure.subarray(firstRow[k], firstRow[k + 1]).includes(0));
+}
 
 // showWindows gives lines the percentiles of the measured requests of each window.
 function showWindows(requests, range, name, asked, lines) {
@@ -127,8 +130,11 @@ function showWindows(requests, range, name, asked, lines) {
 
 const noValuesText = "no request has this figure";
 
-// noValues reports whether no request has a value of a metric.
-function noValues(requests, name) { return !requests.page.head.from && requests.metrics[name].every(Number.isNaN); }
+// noValues reports whether no request of a finished run has a value of a metric: then the page has no row of it.
+function noValues({ page }, name) {
+  const sparse = page.tables[`requests.${name}`];
+  return !page.head.from && Boolean(sparse) && sparse.rows === 0 && !Object.hasOwn(page.head.common, name);
+}
 
 function drawWindows(charts, requests, range, { title, name, asked, about }) {
   const lines = asked.map((q, i) => new Line({ name: `p${q}`, style: 4 - i, width: 2 }));
@@ -167,16 +173,24 @@ function failuresAt(page, requests, name) {
   return { at: bin.map((b) => middles[b]), n: n.map((count, i) => count * here[i]) };
 }
 
-// drawServers draws what the servers said of themselves.
+// serversOf returns what the servers said of themselves: of each the name that tells it from others, time, and its columns.
+function serversOf({ tables, head }) {
+  const { url, number } = tables.servers ? tables.servers.columns : { url: [], number: [] };
+  return Array.from(number, (k, i) => ({ name: url.length > 1 ? url.at(i) : "", table: tables[`server.${k}`] })).filter(({ table }) => table)
+    .map(({ name, table }) => ({ name, ...table.columns, time: table.columns.at.map((ns) => (ns - head.zero) / 1e9) }));
+}
+
+// drawServers draws them.
 function drawServers(charts, page, range) {
-  const urls = page.tables.servers ? page.tables.servers.columns.url : { length: 0 }, list = [];
-  for (let k = 0; k < urls.length && page.tables[`server.${k}`]; k++) list.push({ name: urls.length > 1 ? urls.at(k) : "", ...page.tables[`server.${k}`].columns });
+  const list = serversOf(page), { requests } = page, servers = requests.remembered(() => serversOf(page));
   if (!list.length) return;
-  const zero = page.head.zero, time = list.map((server) => server.at.map((ns) => (ns - zero) / 1e9));
-  const lines = (column, name) => list.flatMap((server, k) => server[column] ? [new Line({ name: [name, server.name].filter(Boolean).join(" "), style: k, step: true, x: time[k], y: server[column] })] : []);
-  const chart = (title, about, y, marks) => { if (marks.length) new Chart(charts, { title, about, x: range, y: { zero: true, ...y }, marks }); };
+  const lines = (column, name) => list.flatMap((server, k) => server[column] ? [Object.assign(new Line({ name: [name, server.name].filter(Boolean).join(" "), style: k, step: true }), { of: k, column })] : []);
+  const chart = (title, about, y, marks) => {
+    const prepare = () => { for (const line of marks) line.set(servers()[line.of].time, servers()[line.of][line.column]); };
+    if (marks.length) new Chart(charts, { title, about, x: range, y: { zero: true, ...y }, marks, prepare });
+  };
   chart("Server: KV cache in use", "Share of the memory for prompts that is taken. Near 100 % prompts are evicted, and requests wait.", { unit: "%" }, lines("kv", "in use"));
   const running = lines("running", "running"), waiting = lines("waiting", "waiting").map((line) => Object.assign(line, { style: line.style + list.length }));
   chart("Server: requests", "What the server computed, and what waited in its queue, as it says.", { name: "requests", whole: true }, [...running, ...waiting]);
-  drawPrefixHits(charts, page, range, list, time);
+  drawPrefixHits(charts, requests, range, servers);
 }

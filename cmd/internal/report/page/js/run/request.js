@@ -38,11 +38,7 @@ class RequestCard {
   }
 }
 
-function requestFacts(requests, i) {
-  const facts = element("dl", { class: "facts" });
-  for (const [name, value] of describeRequest(requests, i)) facts.append(element("div", {}, element("dt", {}, name), element("dd", {}, value)));
-  return facts;
-}
+function requestFacts(requests, i) { return factList(describeRequest(requests, i)); }
 
 // describeRequest returns [name, value] of what is known of a request.
 function describeRequest(requests, i) {

@@ -2,29 +2,49 @@
 // Requests: the table requests of a run as columns in the order of time, and the numbers over those of them that a range has: percentiles
 // and sums of columns. What a metric is of a request the columns say, which are head.metrics.
 
+// derivedColumns are the columns of requests that follow from packed ones. The times of a request lie behind one another: instants on the page are
+// seconds since the first request of profiling. A turn that waited for its tree to be opened is due when that was.
+const derivedColumns = {
+  session: (requests) => requests.ordered(requests.eachSession((column, first, last, k) => column.fill(k, first, last))),
+  turn: (requests) => requests.ordered(requests.addUp("turn_step")),
+  outer: (requests) => requests.ordered(requests.addUp("outer_step")),
+  due: ({ time, lateness }) => time.map((t, i) => t - lateness[i] / 1e9),
+  first: ({ time, ttft }) => time.map((t, i) => t + ttft[i] / 1e9),
+  last: ({ first, decode }) => first.map((t, i) => t + decode[i] / 1e9),
+  end: ({ time, ttft, last, tail }) => time.map((t, i) => (Number.isNaN(ttft[i]) ? t : last[i]) + tail[i] / 1e9),
+};
+
+// Requests has a property for each column, and metrics one for each metric, in seconds where it is a time. Each is made when it is first read, because
+// a page opens with few of them.
 class Requests {
   // page is unpacked. Columns are in the order of sending; a request is known by its place in it.
   constructor(page) {
     this.pickers = [];
     this.picked = -1;
-    this.tracks = new Tracks(this);
     this.version = 0; // how often the rows were replaced
+    this.metrics = {};
     this.read(page);
+    const { tables, head } = page, sparse = Object.keys(tables).filter((name) => name.startsWith("requests.")).map((name) => name.slice("requests.".length));
+    const packed = [...Object.keys(tables.requests.columns), ...sparse].filter((name) => name !== "turn_step" && name !== "outer_step");
+    const offer = (object, name, make) => Object.defineProperty(object, name, { get: make, enumerable: true });
+    for (const name of new Set([...packed, "time", ...Object.keys(derivedColumns)])) offer(this, name, () => this.made[name] ??= this.make(name));
+    offer(this.metrics, "asked", () => this.asked);
+    for (const { name, scale } of head.metrics) offer(this.metrics, name, () => scale === 1 ? this[name] : this.scaled[name] ??= this[name].map((value) => value / scale));
   }
 
   // read takes the rows of a page.
   read(page) {
-    this.page = page;
+    Object.assign(this, { page, made: {}, scaled: {}, samples: {}, counted: null, drawnTracks: null }); // samples: by metric
     this.readSessions();
     this.length = this.firstRow[this.firstRow.length - 1];
-    const raw = this.readColumns();
-    this.order(raw);
-    this.compute();
-    this.tracks.read();
-    this.samples = {}; // by metric
-    this.counted = null;
+    this.order();
     page.requests = this;
   }
+
+  // lanes are the numbers of the lanes, ascending.
+  get lanes() { return Float64Array.from(new Set(this.page.tables.trees.columns.lane)).sort(); }
+
+  get tracks() { return this.drawnTracks ??= new Tracks(this); }
 
   // replace takes the rows of a later page of the same run. The request that is picked stays so, unless the page has it no more.
   replace(page) {
@@ -50,17 +70,19 @@ class Requests {
     for (const watcher of this.pickers) watcher(i);
   }
 
-  // readColumns returns the packed columns by row, those that the page has sparsely filled up.
-  readColumns() {
-    const { tables, head } = this.page, raw = { ...tables.requests.columns };
-    for (const name of Object.keys(tables)) {
-      if (!name.startsWith("requests.")) continue;
-      const key = name.slice("requests.".length), { row, value } = tables[name].columns;
-      raw[key] = new Float64Array(this.length).fill(Object.hasOwn(head.common, key) ? head.common[key] : NaN);
-      for (let i = 0; i < row.length; i++) raw[key][row[i]] = value[i];
+  // raw returns a packed column by row: one that the page has sparsely is filled up, to one that is an excess the sum is added.
+  raw(name) {
+    const { tables, head } = this.page, sparse = tables[`requests.${name}`], sums = head.sums[name];
+    let column = tables.requests.columns[name];
+    if (sparse) {
+      const { row, value } = sparse.columns;
+      column = new Float64Array(this.length).fill(Object.hasOwn(head.common, name) ? head.common[name] : NaN);
+      for (let i = 0; i < row.length; i++) column[row[i]] = value[i];
     }
-    for (const [name, others] of Object.entries(head.sums)) raw[name] = raw[name].map((above, row) => others.reduce((sum, other) => sum + (raw[other][row] || 0), above));
-    return raw;
+    if (!sums) return column;
+    column = column.slice();
+    for (const other of sums.map((of) => this.raw(of))) for (let row = 0; row < column.length; row++) column[row] += other[row] || 0;
+    return column;
   }
 
   // readSessions finds the rows of each session.
@@ -70,49 +92,46 @@ class Requests {
     for (let k = 0; k < sessions.rows; k++) this.firstRow[k + 1] = this.firstRow[k] + counts[k];
   }
 
-  // order puts the columns into the order of sending, and adds up steps.
-  order(raw) {
-    const { head } = this.page, n = this.length, warm = head.buckets.indexOf("warmup");
-    const session = new Float64Array(n), turn = new Float64Array(n), outer = new Float64Array(n), time = new Float64Array(n);
-    for (let k = 0; k + 1 < this.firstRow.length; k++) {
-      for (let row = this.firstRow[k], t = -1, o = -1; row < this.firstRow[k + 1]; row++) {
-        session[row] = k;
-        turn[row] = t += raw.turn_step[row];
-        outer[row] = o += raw.outer_step[row];
-      }
-    }
-    for (let row = 0; row < n; row++) time[row] = (raw.sent[row] - (raw.bucket[row] === warm ? head.shift : 0) - head.zero) / 1e9;
-    this.row = Uint32Array.from({ length: n }, (_, i) => i).sort((a, b) => time[a] - time[b] || a - b);
-    this.place = new Uint32Array(n);
-    for (let i = 0; i < n; i++) this.place[this.row[i]] = i;
-    const { turn_step, outer_step, ...columns } = { ...raw, session, turn, outer, time };
-    for (const [name, column] of Object.entries(columns)) {
-      const sorted = new Float64Array(n);
-      for (let i = 0; i < n; i++) sorted[i] = column[this.row[i]];
-      this[name] = sorted;
-    }
+  // eachSession returns a column by row that fill has filled, session by session.
+  eachSession(fill) {
+    const column = new Float64Array(this.length);
+    for (let k = 0; k + 1 < this.firstRow.length; k++) fill(column, this.firstRow[k], this.firstRow[k + 1], k);
+    return column;
   }
 
-  // compute scales the metrics, and lays the times of a request behind one another. Instants on the page are seconds since the first
-  // request of profiling. A turn that waited for its tree to be opened is due when that was.
-  compute() {
-    const n = this.length, { metrics } = this.page.head, make = () => new Float64Array(n);
-    this.metrics = { asked: this.asked };
-    for (const { name, scale } of metrics) this.metrics[name] = scale === 1 ? this[name] : this[name].map((value) => value / scale);
-    Object.assign(this, { due: make(), first: make(), last: make(), end: make() });
-    for (let i = 0; i < n; i++) {
-      this.due[i] = this.time[i] - this.lateness[i] / 1e9;
-      this.first[i] = this.time[i] + this.ttft[i] / 1e9;
-      this.last[i] = this.first[i] + this.decode[i] / 1e9;
-      this.end[i] = (Number.isNaN(this.ttft[i]) ? this.time[i] : this.last[i]) + this.tail[i] / 1e9;
-    }
+  // addUp adds up the steps of each session.
+  addUp(name) {
+    const steps = this.raw(name);
+    return this.eachSession((column, first, last) => {
+      for (let row = first, at = -1; row < last; row++) column[row] = at += steps[row];
+    });
   }
+
+  // order finds the order of sending: row has the rows in it, place the place of each row.
+  order() {
+    const { head } = this.page, n = this.length, warm = head.buckets.indexOf("warmup"), sent = this.raw("sent"), bucket = this.raw("bucket"), time = new Float64Array(n);
+    for (let row = 0; row < n; row++) time[row] = (sent[row] - (bucket[row] === warm ? head.shift : 0) - head.zero) / 1e9;
+    this.row = rowsInOrder(time);
+    this.place = new Uint32Array(n);
+    for (let i = 0; i < n; i++) this.place[this.row[i]] = i;
+    this.made.time = this.ordered(time);
+  }
+
+  // ordered puts a column by row into the order of sending.
+  ordered(column) {
+    const { row, length } = this, sorted = new Float64Array(length);
+    for (let i = 0; i < length; i++) sorted[i] = column[row[i]];
+    return sorted;
+  }
+
+  // make makes the column of a name.
+  make(name) { return Object.hasOwn(derivedColumns, name) ? derivedColumns[name](this) : this.ordered(this.raw(name)); }
 
   // sorted returns the sorted values of a metric, of the measured requests between two places. All are sorted once, but for rows that
   // will soon be replaced.
   sorted(name, from, to) {
     const values = this.metrics[name];
-    if (this.page.head.from) return values.subarray(from, to).filter((value, i) => this.measured[from + i] && !Number.isNaN(value)).sort();
+    if (this.page.head.from || to - from < this.length / 8) return values.subarray(from, to).filter((value, i) => this.measured[from + i] && !Number.isNaN(value)).sort();
     this.samples[name] ??= new Samples(values.map((value, i) => this.measured[i] ? value : NaN));
     return this.samples[name].within(from, to);
   }
@@ -149,7 +168,7 @@ class Requests {
   }
 
   category(i) { return this.failure[i] > 0 ? this.page.tables.failures.columns.category.at(this.failure[i] - 1) : ""; }
-  isChild(i) { return this.tracks.depth[this.session[i]] > 0; }
+  isChild(i) { return this.page.tables.sessions.columns.depth[this.session[i]] > 0; }
   isWarmup(i) { return this.page.head.buckets[this.bucket[i]] === "warmup"; }
 
   // sessionLabel names a session; its first part is the trace.

@@ -30,13 +30,13 @@ pages.run = (page, root) => {
 // DrawnRun is what is drawn of a run that is played: a later page of the run takes its place where it has the same charts.
 class DrawnRun {
   constructor(page, requests, range, verdict) {
-    Object.assign(this, { page, requests, range, verdict, outline: this.outlineOf(requests) });
+    Object.assign(this, { page, requests, range, verdict, outline: page.head.from && this.outlineOf(requests) }); // the last page has no later one
   }
 
   // outlineOf tells pages apart that do not have the same charts with the same marks.
   outlineOf(requests) {
     const { head, tables } = requests.page;
-    return JSON.stringify([head.stride > 1, Boolean(head.summary.arrivals), waitingName(head.summary.arrivals), haveWaited(requests), haveChildren(requests), failuresOf(requests.page), Array.from(requests.tracks.lanes), Boolean(tables.bins)]);
+    return JSON.stringify([head.stride > 1, Boolean(head.summary.arrivals), waitingName(head.summary.arrivals), haveWaited(requests), haveChildren(requests), failuresOf(requests.page), Array.from(requests.lanes), Boolean(tables.bins), serversOf(requests.page).map(Object.keys)]);
   }
 
   // replace draws a later page; false: it needs charts that are not there.
@@ -104,7 +104,7 @@ function drawNumbers(root, page, requests, range) {
     sums.textContent = sumsText(page, requests, range);
     sure.textContent = `${sureText(page.head, range)} ${fewNote}`.trim();
   };
-  range.watch((what) => { if (what === "range") show(); });
+  watchLater(range, show);
   show();
 }
 
@@ -125,19 +125,19 @@ function sureText(head, range) {
 
 // sumsText says what went through in a range.
 function sumsText(page, requests, range) {
-  const { summary, stride } = page.head, [from, to] = rowsWithin(range, requests.time), c = requests.counts(from, to);
+  const { summary, stride } = page.head, counted = (name) => requests.counts(...rowsWithin(range, requests.time))[name];
   const seconds = range.to - range.from, whole = !range.selected;
   const margin = clockMargin(summary, whole ? summary.throughput_window.seconds : seconds);
-  const ratio = (name) => ratioOf(page.head.ratios[name], seconds, (column) => c[column]), rate = (known, name) => formatValue(whole ? known : ratio(name), "/s") + margin;
-  const sum = (known, own) => formatValue(whole ? known : own, "");
+  const ratio = (name) => ratioOf(page.head.ratios[name], seconds, counted), rate = (known, name) => formatValue(whole ? known : ratio(name), "/s") + margin;
+  const sum = (name) => formatValue(whole ? summary[name] : counted(name), "");
   const parts = [
-    `${sum(summary.measured, c.measured)} ${(whole ? summary.measured : c.measured) === 1 ? "request" : "requests"} (${rate(summary.request_rate, "request_rate")})`,
-    `${sum(summary.prompt_tokens, c.prompt_tokens)} prompt tokens (${rate(summary.prompt_token_rate, "prompt_token_rate")})${cachedText(whole ? summary.token_hit_rate : ratio("token_hit_rate"))}`,
-    `${sum(summary.output_tokens, c.output_tokens)} output tokens (${rate(summary.output_token_rate, "output_token_rate")})`,
+    `${sum("measured")} ${(whole ? summary.measured : counted("measured")) === 1 ? "request" : "requests"} (${rate(summary.request_rate, "request_rate")})`,
+    `${sum("prompt_tokens")} prompt tokens (${rate(summary.prompt_token_rate, "prompt_token_rate")})${cachedText(whole ? summary.token_hit_rate : ratio("token_hit_rate"))}`,
+    `${sum("output_tokens")} output tokens (${rate(summary.output_token_rate, "output_token_rate")})`,
   ];
-  const failed = whole ? summary.errors || {} : c.errors;
+  const failed = whole ? summary.errors || {} : counted("errors");
   parts.push(failedText(failed));
-  if (summary.goodput && summary.goodput.conditions.some((c) => c.of_each)) parts.push(goodText(whole ? summary.goodput : goodOf(page.head, c, seconds), whole, margin));
+  if (summary.goodput && summary.goodput.conditions.some((c) => c.of_each)) parts.push(goodText(whole ? summary.goodput : goodOf(page.head, counted, seconds), whole, margin));
   const window = summary.throughput_window, late = whole && window.kind === "delivered" && window.requests !== summary.measured;
   return `${parts.join("; ")}${stride > 1 && !whole ? ` (of one request in ${stride})` : ""}.${late ? ` Rates are of what came in the ${formatDuration(window.seconds)} up to the deadline.` : ""}`;
 }
@@ -154,14 +154,14 @@ function failedText(failed) {
 
 function cachedText(share) { return share === null || Number.isNaN(share) ? "" : `, ${formatValue(share, "%")} of them cached`; }
 
-// goodOf returns the goodput of a selection of so many seconds, by its sums.
-function goodOf({ summary, ratios }, sums, seconds) {
-  const of = (ratio) => ratioOf(ratio, seconds, (column) => sums[column]);
-  return { ...summary.goodput, requests: sums.good, rate: of(ratios.goodput), share: of(["good", "judged"]) };
+// goodOf returns the goodput of a selection of so many seconds; counted returns a sum by its name.
+function goodOf({ summary, ratios }, counted, seconds) {
+  const of = (ratio) => ratioOf(ratio, seconds, counted);
+  return { ...summary.goodput, requests: counted("good"), rate: of(ratios.goodput), share: of(["good", "judged"]) };
 }
 
 // goodText says how many requests met the service levels, and of the whole run how many trees.
 function goodText(good, whole, margin = "") {
-  const trees = whole ? `, and all requests of ${formatCount(good.trees, "tree")} (${formatValue(good.tree_share, "%")}),` : "", levels = good.conditions.filter((c) => c.of_each);
+  const trees = whole && good.tree_share !== null ? `, and all requests of ${formatCount(good.trees, "tree")} (${formatValue(good.tree_share, "%")}),` : "", levels = good.conditions.filter((c) => c.of_each);
   return `goodput ${formatValue(good.rate, "/s")}${margin}: ${formatCount(good.requests, "request")} (${formatValue(good.share, "%")})${trees} meet ${levels.map((c) => c.condition).join(", ")}`;
 }

@@ -3,9 +3,8 @@
 // root session, and below it tracks for the others: a session takes the first one that is free.
 
 class Tracks {
-  constructor(requests) { this.requests = requests; }
-
-  read() {
+  constructor(requests) {
+    this.requests = requests;
     this.readSessions();
     this.readTrees();
     this.readLanes();
@@ -56,7 +55,7 @@ class Tracks {
       if (!byLane.has(lane[t])) byLane.set(lane[t], []);
       byLane.get(lane[t]).push(t);
     }
-    this.lanes = Float64Array.from(byLane.keys()).sort();
+    this.lanes = this.requests.lanes;
     this.treesOf = Array.from(this.lanes, (number) => byLane.get(number).sort((a, b) => this.treeBegin[a] - this.treeBegin[b]));
     this.tracksOf = this.treesOf.map((trees) => trees.reduce((most, t) => Math.max(most, this.treeTracks[t]), 1));
     this.laneOf = new Map(Array.from(this.lanes, (number, place) => [number, place]));

@@ -124,26 +124,8 @@ function drawVerdict(root, page) {
 
 // drawSettings shows what was run, with the command and the options that were chosen.
 function drawSettings(root, page) {
-  const { head } = page, part = section(root, "What was run"), facts = element("dl", { class: "facts" });
-  for (const [name, value] of factsOf(head)) facts.append(element("div", {}, element("dt", {}, name), element("dd", {}, ...shortKey(name, value))));
-  part.append(facts);
-  if (head.command) part.append(element("p", { class: "command" }, element("code", {}, ...flagsWhole(head.command))), element("p", { class: "copy" }, actionButton("Copy the command", () => copyText(head.command))));
-  const chosen = chosenOf(head);
+  const { head } = page, part = drawOrigin(root, { facts: factsOf(head), command: head.command }), chosen = chosenOf(head);
   if (!chosen.length) return;
   part.append(element("h3", {}, "Settings"), element("p", { class: "about" }, "Options that a flag, the environment, a file or the scenario set. All others have the values of the preset."));
   new Table(part, ["option", "value", "from"], "whole").show(chosen);
-}
-
-// flagsWhole returns the words of a command, none of whose flags breaks within its name.
-function flagsWhole(command) {
-  return command.split(/(\s+)/).flatMap((word) => {
-    const name = word.startsWith("-") ? word.split("=")[0] : "";
-    return name ? [element("span", { class: "flag" }, name), word.slice(name.length)] : [word];
-  });
-}
-
-// shortKey shows the beginning of a key, and the whole of it at a click.
-function shortKey(name, value) {
-  if (name !== "key" || value.length < 16) return [value];
-  return [element("details", {}, element("summary", {}, `${value.slice(0, 12)}…`), value)];
 }

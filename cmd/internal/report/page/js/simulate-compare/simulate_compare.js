@@ -14,6 +14,7 @@ pages["simulate-compare"] = function (page, root) {
   simulatedDistributions(page, runs, root);
   settingTable(head.differ, runs, section(root, "Settings that differ"));
   sameSettings(head.same, root);
+  drawOrigin(root, head.origin);
 };
 
 // simulatedColumns are the figures of the table, with what stands over them.
@@ -38,7 +39,7 @@ function simulatedRows(page, runs) {
 function simulatedTable(page, runs, root) {
   const parent = section(root, "Runs", page.head.gates.length ? `Gates: ${page.head.gates.map(({ text }) => text).join(", ")}.` : "");
   const { head, rows } = simulatedRows(page, runs);
-  new Table(parent, head).show(rows);
+  new Table(parent, head, "many").show(rows);
 }
 
 // simulatedRemarks says of each run that failed why.

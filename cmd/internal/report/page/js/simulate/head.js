@@ -2,9 +2,8 @@
 // Head: what was simulated, and what came of it, before all charts.
 
 function drawSimulatedHead(root, page) {
-  const { head } = page, facts = element("dl", { class: "facts" });
-  for (const [name, value] of simulatedFacts(head)) facts.append(element("div", {}, element("dt", {}, name), element("dd", {}, value)));
-  root.append(facts);
+  const { head } = page;
+  root.append(element("p", { class: "conclusion" }, head.conclusion), factList(simulatedFacts(head)));
   for (const note of simulatedNotes(head)) root.append(element("p", { class: "note" }, note));
 }
 

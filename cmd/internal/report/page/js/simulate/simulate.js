@@ -7,6 +7,7 @@ pages.simulate = (page, root) => {
   const requests = new SimulatedRequests(page), range = new TimeRange(0, page.head.end);
   if (page.head.summary.requests === 0) {
     root.append(element("p", { class: "note" }, "No request arrived: there is nothing to draw."));
+    drawOrigin(root, page.head.origin);
     return;
   }
   page.range = range; // for tests and the console
@@ -14,6 +15,7 @@ pages.simulate = (page, root) => {
   drawSimulatedNumbers(root, page, requests, range);
   if (page.head.planner) drawPlanned(root, page, range); else drawSampled(root, page, range);
   drawSimulatedRequests(root, page, requests, range);
+  drawOrigin(root, page.head.origin);
   bindFragment(range);
 };
 

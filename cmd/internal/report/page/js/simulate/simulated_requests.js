@@ -48,7 +48,7 @@ function simulatedNumbers(page, requests, range) {
 function drawSimulatedNumbers(root, page, requests, range) {
   const names = ["mean", ...percentiles.map((q) => `p${q}`), "max"];
   const part = section(root, "Numbers", "Of requests that emitted tokens; a request belongs to the range in which it arrived. The inter-token latency is the mean gap of each request; the gaps of all requests are pooled in the row below it, of the whole run alone.");
-  const table = new Table(part, ["", "n", ...names]), sums = element("p", { class: "sums" });
+  const table = new Table(part, ["figure", "n", ...names]), sums = element("p", { class: "sums" });
   part.append(sums);
   const show = () => {
     table.show(simulatedNumbers(page, requests, range).map(({ label, stat }) => [
@@ -91,9 +91,7 @@ function showSimulated(panel, requests, i) {
   panel.replaceChildren();
   panel.hidden = i < 0;
   if (i < 0) return;
-  const facts = element("dl", { class: "facts" });
-  for (const [name, value] of describeSimulatedRequest(requests, i)) facts.append(element("div", {}, element("dt", {}, name), element("dd", {}, value)));
-  panel.append(element("h3", {}, "Request"), facts);
+  panel.append(element("h3", {}, "Request"), factList(describeSimulatedRequest(requests, i)));
 }
 
 // describeSimulatedRequest returns [name, value] of what is known of a request.

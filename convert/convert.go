@@ -149,7 +149,7 @@ func (c *conversion) resolve(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	o.Logs.Formats = formats
+	o.Logs.setFiles(o.Inputs, formats)
 	if c.snapshot, err = hfsource.Resolve(ctx, files, o.Source); err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ import (
 )
 
 // textRecipe is the version of what this program builds from logs. Raise it when the content of a part changes.
-const textRecipe = 2
+const textRecipe = 3
 
 // textImage is the pre-image of the keys of texts, and of their structure: everything that could change a byte of either.
 type textImage struct {
@@ -165,6 +165,9 @@ func (c *conversion) planLogs(ctx context.Context, w render.Writer) (*logPlans, 
 	}
 	p := &logPlans{structure: mmapcache.NewStructure(), facts: mmapcache.StructureFacts{Skipped: []mmapcache.Skipped{}, Unknown: map[string]int{}, UnknownIn: map[string]string{},
 		Generations: map[string]int{}, Rules: c.options.Rules.WithDefaults().TimeRules(), MaxBlockSize: 1}}
+	if p.facts.Rules.LiveAnswers, err = liveAnswers(d); err != nil {
+		return nil, err
+	}
 	r := render.New(d, sizes, w, start)
 	for k, t := range d.Traces {
 		if err := ctx.Err(); err != nil {
@@ -174,6 +177,10 @@ func (c *conversion) planLogs(ctx context.Context, w render.Writer) (*logPlans, 
 		if err == nil {
 			err = p.structure.Append(plan)
 		}
+		if err == nil && t.Scheduled {
+			p.structure.SetRecordedStart(k, float64(t.Start))
+			p.facts.Starts++
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -182,7 +189,7 @@ func (c *conversion) planLogs(ctx context.Context, w render.Writer) (*logPlans, 
 		}
 		for _, u := range plan.Turns {
 			p.facts.PromptTokens += int64(u.In)
-			p.facts.OutputTokens += int64(u.Out)
+			p.facts.OutputTokens += int64(max(0, u.Out))
 		}
 		d.Traces[k] = nil // its tables take its place in memory
 	}
@@ -192,6 +199,25 @@ func (c *conversion) planLogs(ctx context.Context, w render.Writer) (*logPlans, 
 	p.facts.MaxBlockTrace = "s1"
 	p.texts.Counts, p.texts.Formats, p.texts.Redacted = d.Warnings, d.Formats, d.Store.Redacted
 	return p, nil
+}
+
+// liveAnswers reports whether the prompts of the sessions are what is new in them. The error is about an input that has sessions of several
+// turns of both kinds.
+func liveAnswers(d *text.Dataset) (live bool, err error) {
+	whole := false
+	for _, t := range d.Traces {
+		if t.Live {
+			live = true
+			continue
+		}
+		for k := range t.Sessions {
+			whole = whole || len(t.Sessions[k].Turns) > 1
+		}
+	}
+	if live && whole {
+		err = errors.New("some sessions have what is new in each request, to be sent behind the answers of the server, and others have whole prompts: convert them apart")
+	}
+	return live, err
 }
 
 // readSizedLogs reads the logs into a dataset, and counts what they do not say. The caller closes its store. needText leaves out turns of
@@ -346,7 +372,7 @@ func ReadLogs(ctx context.Context, o Options, t text.Tokenizer) (*text.Dataset, 
 	if err != nil {
 		return nil, nil, unread(err)
 	}
-	o.Logs.Formats = formats
+	o.Logs.setFiles(o.Inputs, formats)
 	s, err := hfsource.Resolve(ctx, files, o.Source)
 	if err != nil {
 		return nil, nil, cmp.Or(ctx.Err(), unread(err))

@@ -42,6 +42,15 @@ func LogFiles(inputs []string) (files []string, formats map[string]string, err e
 	return files, formats, nil
 }
 
+// setFiles sets what follows from the inputs and the formats of their files.
+func (o *LogOptions) setFiles(inputs []string, formats map[string]string) {
+	o.Formats = formats
+	o.FilePerSession = o.Format == "raw_payload" && slices.ContainsFunc(inputs, func(in string) bool {
+		info, err := os.Stat(in)
+		return err == nil && info.IsDir()
+	})
+}
+
 // AgentInputs are the inputs that stand for the directory in which an agent keeps its sessions.
 var AgentInputs = []string{"claude:", "codex:"}
 

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/agentx/agentx/convert/text"
+	"github.com/agentx/agentx/convert/text/aiperf"
 	"github.com/agentx/agentx/convert/text/claude"
 	"github.com/agentx/agentx/convert/text/codex"
 	"github.com/agentx/agentx/convert/text/content"
@@ -52,6 +53,8 @@ type LogOptions struct {
 	Prefix text.Prefix    `json:"prefix,omitzero"`
 
 	Claude claude.Options `json:"claude,omitzero"`
+
+	FilePerSession bool `json:"file_per_session,omitempty"` // of raw_payload: the bodies of a file are one session, as those of a directory are
 
 	// Formats has the formats of files whose rows may not show one, by path: LogFiles.
 	Formats map[string]string `json:"-"`
@@ -97,7 +100,24 @@ var sampleMessages string
 var sampleOTel string
 
 // logFormats are tried in this order on the first object of each file.
-var logFormats = []logFormat{
+var logFormats = slices.Concat(agentLogs, formsOfAIPerf(), otherLogs)
+
+// formsOfAIPerf returns the forms of AIPerf's files that have text.
+func formsOfAIPerf() (list []logFormat) {
+	for k := range aiperf.Forms {
+		f := &aiperf.Forms[k]
+		list = append(list, logFormat{name: f.Name, is: f.Is, sample: f.Sample,
+			open: func(d *text.Dataset, o LogOptions) text.Reader { return aiperf.New(d, f, o.FilePerSession) },
+			fidelity: FormatFidelity{
+				Exact:       "messages, and other members of a body; tools; pauses and starts that the file has",
+				Approximate: "lengths of prompts: counted",
+				Missing:     "lengths of answers that the file does not ask for: none is asked for"}})
+	}
+	return list
+}
+
+// agentLogs are logs that clients append to.
+var agentLogs = []logFormat{
 	{name: "claude", is: claude.Is, file: claude.IsAgent, growing: true,
 		open: func(d *text.Dataset, o LogOptions) text.Reader { return claude.New(d, o.Claude) }, sample: sampleClaude,
 		fidelity: FormatFidelity{
@@ -109,6 +129,9 @@ var logFormats = []logFormat{
 			Exact:       "messages, calls of tools and their results; system prompt, since September 2025; pauses; lengths where counts are recorded",
 			Approximate: "tools: filler of their length; prompts behind a compaction whose history the log lacks",
 			Missing:     "times of first outputs; encrypted reasoning; images: words of their length"}},
+}
+
+var otherLogs = []logFormat{
 	{name: "messages", is: messages.Is, open: func(d *text.Dataset, _ LogOptions) text.Reader { return messages.New(d, "") }, sample: sampleMessages,
 		fidelity: FormatFidelity{
 			Exact:       "messages, tools, calls and their results; times and counts of request logs that have them",
@@ -154,6 +177,14 @@ func logFormatOf(first []byte) *logFormat {
 		}
 	}
 	return nil
+}
+
+// FormatOf returns the format of logs with text that the beginning of a file shows, "" for none.
+func FormatOf(path string) string {
+	if f := logFormatOf(hfsource.BeginningOf(path, logHead)); f != nil {
+		return f.name
+	}
+	return ""
 }
 
 // How many bytes of a file show that it has traces, and which format of logs it has; and how many rows may stand before the first that
@@ -254,10 +285,13 @@ func readLogs(ctx context.Context, s *hfsource.Snapshot, d *text.Dataset, o Opti
 	} else if err != nil {
 		return err
 	}
+	if l.number == 0 {
+		return &LogError{where: s.Files[0].Path, Err: errors.New("it is empty: want rows")}
+	}
 	for k := range logFormats { // in one order, whatever the files'
 		if r := l.readers[&logFormats[k]]; r != nil {
 			if err := r.End(); err != nil {
-				return err
+				return &LogError{where: s.Files[0].Path, Err: err}
 			}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -24,7 +25,8 @@ func TestLogSamples(t *testing.T) {
 	root := shared(t, "text-samples")
 	tok, err := tokenizer.Load("o200k_base")
 	require.NoError(t, err)
-	for _, format := range LogFormats() {
+	for _, f := range slices.Concat(agentLogs, otherLogs) {
+		format := f.name
 		cases, err := os.ReadDir(filepath.Join(root, format))
 		require.NoError(t, err)
 		for _, c := range cases {

@@ -63,7 +63,7 @@ import (
 //
 //	text.json              bytes of bodies, without a header: each distinct text once, escaped as in a JSON string, and raw JSON
 //	pieces.bin      PIEC  12 bytes  windows of text.json: u64 offset, u32 length
-//	messages.arrow         distinct messages: their role, and their pieces and bytes in the form of each API
+//	messages.arrow         distinct messages, tools and members of bodies: their role, and their pieces and bytes in the form of each API
 //
 // A segment of a structure of logs is one message, or a prefix of tokens of the corpus.
 //

@@ -134,8 +134,8 @@ func (c *Cache) WriteText(ctx context.Context, w io.Writer, sel Selection, conte
 		}
 		u := t.Turns[turn]
 		t.Prompt(turn, &prompt)
-		fmt.Fprintf(w, "turn %d  t %s  api %s  think %s  in %d  out %d  model %s  ids %d, %d cached\n",
-			turn-int(s.FirstTurn), secondsText(u.T), secondsText(u.APITime), secondsText(u.ThinkTime), u.In, u.Out, plain(u.Model), u.HashIDs, u.CacheHits)
+		fmt.Fprintf(w, "turn %d  t %s  api %s  think %s  in %d  out %s  model %s  ids %d, %d cached\n",
+			turn-int(s.FirstTurn), secondsText(u.T), secondsText(u.APITime), secondsText(u.ThinkTime), u.In, u.outText(), plain(u.Model), u.HashIDs, u.CacheHits)
 		for k, m := range prompt.Messages {
 			text = prompt.AppendContent(text[:0], k)
 			if !content {
@@ -233,4 +233,12 @@ func clipEscaped(text []byte, n int) []byte {
 	}
 	cut = min(cut, len(text)) // in damaged text an escape may lack its end
 	return append(text[:cut:cut], "..."...)
+}
+
+// outText writes the recorded completion of a turn for people.
+func (t Turn) outText() string {
+	if t.Out == NoLength {
+		return "-"
+	}
+	return fmt.Sprint(t.Out)
 }

@@ -2,6 +2,7 @@ package mmapcache
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/agentx/agentx/timeline"
 )
@@ -20,10 +21,11 @@ const (
 	ToolRole  // answers to calls
 	OtherRole // one that no API has
 	Tools     // no message: the definitions of a session's tools
+	Members   // no message: members of the body besides, each with its name
 )
 
 func (r Role) String() string {
-	return nameOf("role", int(r), "system", "user", "assistant", "developer", "tool", "other", "tools")
+	return nameOf("role", int(r), "system", "user", "assistant", "developer", "tool", "other", "tools", "members")
 }
 
 // nameOf returns the name of value k, with a fallback for the values of a damaged table.
@@ -118,7 +120,7 @@ type Turn struct {
 	APITime   float64   `column:"api_time,optional"`   // recorded duration, seconds; NaN where missing
 	ThinkTime float64   `column:"think_time,optional"` // recorded think time, seconds; NaN where missing
 	In        uint32    `column:"in"`                  // prompt, tokens
-	Out       int32     `column:"out"`                 // recorded completion, tokens
+	Out       int32     `column:"out"`                 // recorded completion, tokens; NoLength
 	HashIDs   uint32    `column:"hash_ids"`            // length of hash_ids as recorded
 	CacheHits uint32    `column:"cache_hits"`          // of these, how many an unlimited prefix cache would have held
 	Last      int32     `column:"last_segment"`        // last segment of the prompt; None for an empty prompt
@@ -173,5 +175,13 @@ func (t Turn) FillerTokens(blockSize uint32) uint32 {
 	return t.In - min(full, t.HashIDs)*blockSize
 }
 
-// MaxTokens returns the recorded completion length, at least 1: servers refuse 0.
-func (t Turn) MaxTokens() int { return max(1, int(t.Out)) }
+// NoLength is Turn.Out of a request whose recording has no completion and asks for no length.
+const NoLength = math.MinInt32
+
+// MaxTokens returns the recorded completion length, at least 1: servers refuse 0. It returns 0 where no length is to be asked for.
+func (t Turn) MaxTokens() int {
+	if t.Out == NoLength {
+		return 0
+	}
+	return max(1, int(t.Out))
+}

@@ -250,7 +250,7 @@ func (p *Plan) checkSegment(i int) error {
 	switch {
 	case s.Parent < None || int(s.Parent) >= i:
 		return fmt.Errorf("parent %d out of range [-1,%d)", s.Parent, i)
-	case s.Role > Tools || s.Role > Assistant && s.Flags&Recorded == 0:
+	case s.Role > Members || s.Role > Assistant && s.Flags&Recorded == 0:
 		return fmt.Errorf("role %d out of range [0,%d]", s.Role, Assistant)
 	case s.Flags&Continues != 0 && (s.Parent == None || p.Segments[s.Parent].Role != s.Role):
 		return fmt.Errorf("continues segment %d, which is no message of role %s", s.Parent, s.Role)

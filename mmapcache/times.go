@@ -22,9 +22,9 @@ type TimeRules struct {
 	LiveAnswers bool `json:"live_answers,omitempty"`
 }
 
-// MaxTokens is the completion length to ask for, at least 1: the recorded one, capped for main and flat turns.
+// MaxTokens is the completion length to ask for, at least 1: the recorded one, capped for main and flat turns. 0: none is asked for.
 func (r TimeRules) MaxTokens(k SessionKind, t Turn) int {
-	if r.MaxOutput != nil && k != Subagent {
+	if r.MaxOutput != nil && k != Subagent && t.Out != NoLength {
 		return max(1, min(t.MaxTokens(), int(*r.MaxOutput)))
 	}
 	return t.MaxTokens()

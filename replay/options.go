@@ -162,7 +162,7 @@ func (o Options) Validate() error {
 	return o.validatePlayed()
 }
 
-var errLiveAnswers = errors.New("endpoint: the turns of this cache go behind the answers of the server (session_rows=live), which chat requests alone do: want the endpoint of chats, or a cache with session_rows=new")
+var errLiveAnswers = errors.New("endpoint: the turns of this cache go behind the answers of the server (session_rows=live, or files of AIPerf with what is new), which chat requests alone do: want the endpoint of chats, or a cache with session_rows=new")
 
 var errNoCache = errors.New("cache: nil: want an open cache")
 

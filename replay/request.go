@@ -122,7 +122,9 @@ func (s *requestSender) send(r *request) {
 	r.tree = s.sampler.lanes[r.dispatch.Lane]
 	r.record = s.newRecord(r)
 	r.own, r.ahead = r.tree.leaveBehindParent(r.dispatch)
-	r.history = r.tree.history
+	if s.rules.LiveAnswers {
+		r.history = r.tree.historyOf(r.dispatch.Session)
+	}
 	if r.tree.route == nil {
 		r.tree.route = s.servers.route(s.Part.whole(r.tree.ordinal))
 	}
@@ -350,7 +352,7 @@ func (l *loop) onReturn(id int, a *answer, now time.Duration) {
 	l.expire(now)
 	outcome := l.finish(r, a, now)
 	if a.history != nil {
-		r.tree.history = a.history
+		r.tree.histories[r.dispatch.Session] = a.history
 	}
 	l.news.returned(r, outcome)
 	l.fail(a.cacheErr)

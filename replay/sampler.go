@@ -22,7 +22,7 @@ type activeTree struct {
 	cookies        *wire.Jar   // of the answers so far
 	leaving        []*leaving  // by session: its latest turn; nil: there is none, or nothing can wait for it
 	route          *wire.Route // nil: it has sent nothing
-	history        []byte      // messages and answers of its only session, where the cache says to keep them
+	histories      [][]byte    // by session: messages and answers, where the cache says to keep them
 }
 
 // correlationID returns the id of a session, which it gets at its first request.
@@ -31,6 +31,17 @@ func (t *activeTree) correlationID(session int, newID func() string) string {
 		t.correlationIDs[session] = newID()
 	}
 	return t.correlationIDs[session]
+}
+
+// historyOf returns the messages and answers that stand before the next prompt of a session. A branch begins with those of its parent.
+func (t *activeTree) historyOf(session int) []byte {
+	if t.histories == nil {
+		t.histories = make([][]byte, len(t.plan.Sessions))
+	}
+	if s := t.plan.Sessions[session]; s.Kind == mmapcache.Flat && t.histories[session] == nil {
+		t.histories[session] = slices.Clip(t.histories[s.Parent]) // what either appends is its own
+	}
+	return t.histories[session]
 }
 
 // sampler gives lanes the selected traces to play, again and again unless each is to be played once. It skips those that cannot

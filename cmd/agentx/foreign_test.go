@@ -69,7 +69,9 @@ var foreignFiles = []struct {
 	{"a.traj", `{"environment":"swe_main","trajectory":[{"action":"ls"}],"history":[],"info":{}}`, "this is a trajectory of SWE-agent", "agentx capture, "},
 	{"mini.traj.json", `{"info":{},"messages":[],"trajectory_format":"mini-swe-agent-1"}`, "this is a trajectory of SWE-agent", "agentx capture, "},
 	{"batch_output.jsonl", `{"id":"b","custom_id":"request-1","response":{"status_code":200},"error":null}`, "this is answers to a batch of OpenAI's API", "the file of its requests"},
-	{"text_input.jsonl", `{"timestamp":0,"text_input":"hi","output_length":5,"session_id":"a"}`, "this is a row with text_input, as AIPerf takes it", "agentx capture, "},
+	{"capture.jsonl", `{"captureData":{"endpointInput":{"data":"{}","encoding":"JSON"}},"eventMetadata":{"eventId":"1","inferenceTime":"2026-01-02T15:00:00Z"},"eventVersion":"0"}`, "this is a capture of SageMaker", "the bodies of its requests"},
+	{"baseten.jsonl", `{"prompt":"hi","timestamp_start_unix_ms":1767366000000,"session_id":"a","output_tokens":5}`, "this is a trace of Baseten", "its columns as JSON lines"},
+	{"tracelab.jsonl", `{"session_id":"p:1","round_index":0,"provider":"p","input_tokens_total":10,"prefix_tokens":4,"newly_append_tokens":6,"timing_events":[],"tools":[]}`, "this is a row of TraceLab", "another file: agentx fetch"},
 }
 
 // A file of another program is called by its name, and the way out is said. None of them is hinted at --skip-invalid, which would

@@ -86,6 +86,12 @@ func (s *Sizes) Answer(blockSize int, ids bool) (*Answer, error) {
 func (s *Sizes) AddTo(a *Answer, blockSize int, ids bool) error {
 	d := s.data
 	a.Format, a.Warnings = strings.Join(d.Formats, ", "), d.Warnings
+	first := int64(NoTime)
+	for _, t := range d.Traces {
+		if t.Scheduled && (first == NoTime || t.Start < first) {
+			first = t.Start
+		}
+	}
 	for n, t := range d.Traces {
 		names := make([]string, len(t.Sessions))
 		for k := range t.Sessions {
@@ -103,6 +109,9 @@ func (s *Sizes) AddTo(a *Answer, blockSize int, ids bool) error {
 			of := AnswerSession{ID: names[k], Kind: session.Kind.String(), Spawn: known(session.SpawnTurn), Join: known(session.JoinTurn), Turns: []AnswerTurn{}}
 			switch session.Kind {
 			case Main:
+				if t.Scheduled {
+					of.Start = new(t.Start - first)
+				}
 				a.Sessions++
 			case Subagent:
 				a.Subagents++

@@ -36,6 +36,7 @@ func (d *Dataset) Warn(name string) { d.Warnings[name]++ }
 func (d *Dataset) Message(m Message) int32 {
 	b := append(d.scratch[:0], byte(m.Role), boolByte(m.Continues))
 	b = binary.LittleEndian.AppendUint32(b, uint32(m.Name))
+	b = binary.LittleEndian.AppendUint32(b, uint32(m.Raw))
 	b = PackParts(b, m.Parts) // texts stand once in their store, so their numbers tell parts apart
 	d.scratch = b
 	key := xxh3.Hash128(b)
@@ -119,7 +120,7 @@ func (d *Dataset) Finish() error {
 	}
 	d.messages, d.Store.known = nil, nil
 	if turns == 0 {
-		return fmt.Errorf("no turn in the input: no answer of a model is recorded")
+		return fmt.Errorf("no turn in the input: it has neither an answer of a model nor a request")
 	}
 	d.Traces = slices.DeleteFunc(d.Traces, func(t *Trace) bool { return len(t.Sessions[0].Turns) == 0 })
 	slices.SortStableFunc(d.Traces, func(a, b *Trace) int { return cmp.Compare(a.Start, b.Start) })

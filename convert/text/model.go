@@ -90,6 +90,7 @@ type Message struct {
 	Role      Role
 	Continues bool
 	Name      Text // of OtherRole
+	Raw       Text // JSON that is sent as it is to chat completions; 0: what follows from Parts
 	Parts     []Part
 }
 
@@ -120,6 +121,9 @@ type Trace struct {
 	HiddenPrefix bool // the log lacks the beginning of prompts: system prompt, or tools
 	GapAlone     bool // nothing says which part of a gap is of tools
 	OwnIDs       bool // the id of a subagent stands for itself, without that of the root
+	Verbatim     bool // requests are sent as they are: calls and results are not paired
+	Live         bool // a prompt is what is new in its session: a replay puts those before and the server's answers in front of it
+	Scheduled    bool // Start is when the session is to begin: Options of a replay can keep to it
 	RecordedEnds bool // gaps count from an end as it was recorded, also where that is before the beginning: the clock has gone back
 
 	last map[Node]int32
@@ -149,6 +153,9 @@ type Turn struct {
 	LastResult     int64 // the latest result in the new input; NoTime: the new input has none
 
 	Gap, ToolTime, ThinkTime int64 // milliseconds; None without predecessor, or times
+
+	Tools   []Text // definitions, in place of those of the session; nil: those
+	Members Text   // further members of the body, as JSON without the braces around them; with Tools instead of the session's
 
 	Model           Text
 	In, Cached, Out int32 // tokens as recorded; None

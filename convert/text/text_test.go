@@ -147,7 +147,7 @@ func TestGapBehindCompaction(t *testing.T) {
 func TestNoTurn(t *testing.T) {
 	d := NewDataset(NewStore(t.TempDir()))
 	d.NewTrace("a")
-	require.EqualError(t, d.Finish(), "no turn in the input: no answer of a model is recorded")
+	require.EqualError(t, d.Finish(), "no turn in the input: it has neither an answer of a model nor a request")
 }
 
 // After the file of a store has failed, no text behind its memory is read, and the error is that of the file.

@@ -65,7 +65,15 @@ var table = []*Format{
 	{name: "answers to a batch of OpenAI's API, without the requests", try: "the file of its requests", rows: []string{"custom_id response"}},
 	{name: "OTLP of OpenTelemetry, whose spans say nothing of blocks", try: capture, rows: []string{"resourceSpans", "resourceLogs", "resourceMetrics", "resource_spans", "resource_logs", "resource_metrics"}},
 	{name: "ShareGPT: conversations without times and blocks, and no recorded trace", try: capture, rows: []string{"conversations"}},
-	{name: "a row with text_input, as AIPerf takes it, without blocks, which agentx does not play", try: capture, rows: []string{"text_input"}},
+	{
+		name: "a capture of SageMaker, which agentx does not read", rows: []string{"captureData eventMetadata"},
+		try: "the bodies of its requests, with --format raw_payload: jq -c '.captureData.endpointInput.data | fromjson' FILE",
+	},
+	{
+		name: "a trace of Baseten, which agentx does not read", rows: []string{"prompt timestamp_start_unix_ms"},
+		try: "its columns as JSON lines of AIPerf's mooncake_trace: text_input, timestamp in ms, session_id, output_length",
+	},
+	{name: "a row of TraceLab, which says neither which prompts share what nor what they hold", try: "another file: agentx fetch lists recorded traces", rows: []string{"timing_events round_index", "session_id newly_append_tokens"}},
 	{name: "a row with a raw payload, as AIPerf takes it, without blocks, which agentx does not play", try: capture, rows: []string{"payload timestamp", "payload session_id", "payload delay"}},
 	{name: "a row of a chat dataset, with messages and without hash_ids, and no recorded trace", try: capture, rows: []string{"messages"}},
 }

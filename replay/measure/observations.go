@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"cmp"
 	"math"
 	"math/bits"
 )
@@ -56,7 +57,7 @@ func (o *observations) add(r *Record, rules Rules) {
 	o.cached.Add(r.CachedTokens.N())
 	if n := r.OSL(); n != Unknown {
 		o.output.Add(n)
-		o.asked.Add(r.MaxTokens)
+		o.asked.Add(cmp.Or(r.MaxTokens, n)) // one that asked for no length got what it asked for
 	}
 	o.recorded.Add(r.RecordedISL)
 }

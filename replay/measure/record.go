@@ -97,7 +97,7 @@ type Numbers struct {
 	RecordedISL      int64 `json:"recorded_in"`            // prompt tokens in the recording
 	RecordedBlocks   int64 `json:"recorded_blocks"`        // blocks of the recorded prompt
 	RecordedHits     int64 `json:"recorded_hits"`          // of these, those that a prefix cache without a limit holds
-	MaxTokens        int64 `json:"max_tokens"`             // output tokens that the request asked for
+	MaxTokens        int64 `json:"max_tokens"`             // output tokens that the request asked for; 0: none
 	FirstChunkTokens Count `json:"first_tokens,omitempty"` // completion tokens of the first chunk; unknown: not asked for, or not reported
 
 	// Of the usage that the server reported. OutputTokens is without reasoning.

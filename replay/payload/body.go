@@ -15,7 +15,7 @@ const chunk = 64 << 10
 type Body struct {
 	form     form
 	prompt   mmapcache.Prompt
-	lead     int    // messages that stand apart: the tools of recorded messages, and the system prompt of the Messages API
+	lead     int    // messages that stand apart: members of the body and tools of recorded messages, and the system prompt of the Messages API
 	marker   []byte // as it is written; empty: none
 	markerAt int    // the message that the marker stands at, -1: none
 	texts    bool   // the prompt has recorded messages
@@ -37,8 +37,8 @@ func (b *Body) fill(e *Encoder, t *mmapcache.RenderedTrace, turn int, m Marker, 
 	b.form, b.marker, b.markerAt, b.after = e.form, b.marker[:0], e.marker.index(messages), e.marker.Place().After
 	b.lead, b.before = 0, nil
 	b.texts = e.cache.HasTexts()
-	if b.texts && len(messages) > 0 && messages[0].Role == mmapcache.Tools {
-		b.lead = 1
+	for b.lead < len(messages) && messages[b.lead].Role >= mmapcache.Tools {
+		b.lead++
 	}
 	for apart := endpointTable[e.form.endpoint].apart; apart && b.lead < len(messages) && messages[b.lead].Role == mmapcache.System && (b.texts || b.lead == 0); {
 		b.lead++
@@ -60,7 +60,11 @@ func (b *Body) fill(e *Encoder, t *mmapcache.RenderedTrace, turn int, m Marker, 
 	default:
 		b.marker = m.appendText(b.marker, b.after, newlines)
 	}
-	b.tail = e.tail.append(b.tail[:0], maxTokens)
+	if b.tail = b.tail[:0]; maxTokens > 0 {
+		b.tail = e.tail.append(b.tail, maxTokens)
+	} else {
+		b.tail = e.open.append(b.tail, unknownLength)
+	}
 	b.size = b.promptSize() + int64(len(b.tail))
 }
 
@@ -98,7 +102,10 @@ func (b *Body) around(k int) (opening, closing string) {
 	if !b.texts {
 		return b.form.system()
 	}
-	if messages[k].Role == mmapcache.Tools {
+	switch messages[k].Role {
+	case mmapcache.Members:
+		return ``, `,`
+	case mmapcache.Tools:
 		return `"tools":`, `,`
 	}
 	first, last := k == 0 || messages[k-1].Role != mmapcache.System, k+1 == b.lead

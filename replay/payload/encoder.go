@@ -78,7 +78,11 @@ type Encoder struct {
 	form   form
 	marker MarkerTarget
 	tail   tail
+	open   tail // of a request that asks for no length
 }
+
+// unknownLength is the length that is asked for where none is known, and the endpoint wants one, as AIPerf 0.13.0 asks for.
+const unknownLength = 1024
 
 // NewEncoder returns an encoder for the prompts of a cache. conflicts name, in one line each, the members of Fields.Extra
 // that are left out of the bodies, because the run needs another value.
@@ -93,7 +97,14 @@ func NewEncoder(c *mmapcache.Cache, o Options) (e *Encoder, conflicts []string, 
 		return nil, nil, fmt.Errorf("marker %s: a marker stands before a recorded message, not behind it: want %s, %s or %s", target, FirstTurnPrefix, SystemPrefix, NoMarker)
 	}
 	e = &Encoder{cache: c, form: form{o.Endpoint, o.Parts}, marker: o.Marker.Resolve(c)}
-	e.tail, conflicts, err = newTail(o.Endpoint, o.Model, o.Fields)
+	if e.tail, conflicts, err = newTail(o.Endpoint, o.Model, o.Fields); err != nil {
+		return nil, nil, err
+	}
+	if slices.Contains(endpointTable[o.Endpoint].lengths, NoLength) {
+		o.Fields.Length = NoLength
+	}
+	o.Fields.OmitIgnoreEOS = true // such an answer would not end
+	e.open, _, err = newTail(o.Endpoint, o.Model, o.Fields)
 	return e, conflicts, err
 }
 
@@ -103,7 +114,7 @@ func (e *Encoder) Path() string { return e.form.endpoint.Path() }
 // PerChunkUsage reports whether the bodies ask for token counts in every message of an answer.
 func (e *Encoder) PerChunkUsage() bool { return e.tail.perChunkUsage }
 
-// Body returns the body of one turn, which asks for maxTokens tokens. The caller releases it. An error says that the cache
+// Body returns the body of one turn, which asks for maxTokens tokens, 0 for no length. The caller releases it. An error says that the cache
 // cannot be read, and names the file.
 func (e *Encoder) Body(t *mmapcache.RenderedTrace, turn int, m Marker, maxTokens int) (*Body, error) {
 	b := bodies.Get().(*Body)

@@ -28,7 +28,7 @@ func (b *Body) Behind(history []byte) {
 func (b *Body) AppendTo(history []byte) ([]byte, error) {
 	s := sink{buf: history, limit: math.MaxInt} // writes nothing
 	err := b.prompt.Guard(func() error {
-		b.writeMessages(&s, &mmapcache.Cursor{})
+		b.writeMessages(&s, &mmapcache.Cursor{Message: b.lead})
 		s.text(endpointTable[ChatCompletions].separator)
 		return nil
 	})

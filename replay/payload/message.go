@@ -122,8 +122,8 @@ func (f form) system() (opening, closing string) {
 func AppendMessages(b []byte, p *mmapcache.Prompt) []byte {
 	var chat form
 	first := 0
-	if len(p.Messages) > 0 && p.Messages[0].Role == mmapcache.Tools {
-		first = 1 // a member of its own
+	for first < len(p.Messages) && p.Messages[first].Role >= mmapcache.Tools {
+		first++ // a member of its own
 	}
 	for k := first; k < len(p.Messages); k++ {
 		m := &p.Messages[k]

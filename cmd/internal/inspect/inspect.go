@@ -98,7 +98,7 @@ func rowOf(s *mmapcache.Structure, t mmapcache.Trace) traceRow {
 	begin, end := 0.0, 0.0
 	for k, turn := range s.Turns.Range(nil, t.FirstTurn, t.Turns) {
 		r.PromptTokens += int64(turn.In)
-		r.OutputTokens += int64(turn.Out)
+		r.OutputTokens += recordedOut(turn)
 		if k == 0 {
 			begin, end = turn.T, turn.T
 		}
@@ -109,6 +109,14 @@ func rowOf(s *mmapcache.Structure, t mmapcache.Trace) traceRow {
 	}
 	r.Span = end - begin
 	return r
+}
+
+// recordedOut returns the recorded completion of a turn, 0 tokens where there is none.
+func recordedOut(t mmapcache.Turn) int64 {
+	if t.Out == mmapcache.NoLength {
+		return 0
+	}
+	return int64(t.Out)
 }
 
 // WriteTraces prints the list of traces of a cache.
@@ -237,11 +245,13 @@ func (st *corpusStats) add(s *mmapcache.Structure, isl, osl measure.Counts) {
 	for i := range s.Turns.Len() {
 		t := s.Turns.At(i)
 		st.PromptTokens += int64(t.In)
-		st.OutputTokens += int64(t.Out)
+		st.OutputTokens += recordedOut(t)
 		st.HashIDs += int64(t.HashIDs)
 		st.LargestPrompt = max(st.LargestPrompt, t.In)
 		isl[int64(t.In)]++
-		osl[int64(t.Out)]++
+		if t.Out != mmapcache.NoLength {
+			osl[int64(t.Out)]++
+		}
 	}
 }
 

@@ -215,6 +215,17 @@ func (r *Reader) Without(v Raw, keys ...string) text.Text {
 	if !v.IsObject() {
 		return r.JSON(v)
 	}
+	return r.add(r.without(v, keys))
+}
+
+// Members returns the members of an object but those of some keys, without the braces around them.
+func (r *Reader) Members(v Raw, but ...string) text.Text {
+	b := r.without(v, but)
+	return r.add(b[1 : len(b)-1])
+}
+
+// without returns the compact text of an object without members of some keys, until the next call.
+func (r *Reader) without(v Raw, keys []string) []byte {
 	b := bytes.NewBuffer(r.buf[:0])
 	b.WriteByte('{')
 	l := jsonlex.Lexer{Data: v, MaxDepth: MaxDepth}
@@ -240,7 +251,7 @@ func (r *Reader) Without(v Raw, keys ...string) text.Text {
 	})
 	b.WriteByte('}')
 	r.buf = b.Bytes()
-	return r.add(r.buf)
+	return r.buf
 }
 
 // Tool returns the definition of a tool.

@@ -69,9 +69,13 @@ func (p *planner) session(k int) {
 			e.Kind = mmapcache.Flat
 		}
 	}
-	start := p.start(s)
+	start := p.start(s, s.Tools, 0)
 	for n := range s.Turns {
-		p.turn(k, n, start)
+		own := start
+		if turn := &s.Turns[n]; turn.Members != 0 || turn.Tools != nil {
+			own = p.start(s, turn.Tools, turn.Members)
+		}
+		p.turn(k, n, own)
 	}
 	if k > 0 {
 		p.place(&e, s)
@@ -117,9 +121,12 @@ func (p *planner) place(e *mmapcache.Session, s *text.Session) {
 func (p *planner) turn(k, n int, start int32) {
 	s := &p.trace.Sessions[k]
 	turn := &s.Turns[n]
-	u := mmapcache.Turn{APITime: math.NaN(), ThinkTime: math.NaN(), Out: max(0, turn.Out), Last: start, Outer: uint32(len(p.plan.Turns)), Inner: mmapcache.None}
+	u := mmapcache.Turn{APITime: math.NaN(), ThinkTime: math.NaN(), Out: turn.Out, Last: start, Outer: uint32(len(p.plan.Turns)), Inner: mmapcache.None}
 	if k > 0 {
 		u.Inner = int32(len(p.plan.Turns))
+	}
+	if turn.Out == text.None {
+		u.Out = mmapcache.NoLength
 	}
 	if turn.At != text.NoTime {
 		u.T = float64(turn.At-p.trace.Start) / 1000
@@ -169,12 +176,15 @@ func (p *planner) prompt(start, node int32) int32 {
 			e = p.message(&p.calls, before, end, p.joined(path[from:to]), apart)
 			p.messages[end] = e
 		}
-		if !e.answers {
+		if !e.answers && !p.trace.Verbatim {
 			last = p.abort(last, before)
 		}
 		last = p.segment(last, mmapcache.Segment{Role: e.role, Flags: mmapcache.Recorded, First: e.number},
 			origin{last: end, nodes: int32(to - from), short: e.aborted})
 		p.nodes[end], before = placed{start + 2, last, apart}, end
+	}
+	if p.trace.Verbatim {
+		return last
 	}
 	if apart {
 		e, known := p.messages[alone]
@@ -207,7 +217,7 @@ func (p *planner) abort(last, node int32) int32 {
 // joins reports whether APIs want the messages of two nodes as one: the second goes on with one of the assistant, or both have results.
 func (p *planner) joins(a, b int32) bool {
 	x, y := &p.data.Messages[p.trace.Nodes[a].Message], &p.data.Messages[p.trace.Nodes[b].Message]
-	return y.Continues && x.Role == text.Assistant || hasResults(x) && hasResults(y)
+	return !p.trace.Verbatim && (y.Continues && x.Role == text.Assistant || hasResults(x) && hasResults(y))
 }
 
 // joined returns the message that the nodes are.
@@ -226,13 +236,21 @@ func (p *planner) joined(nodes []int32) *text.Message {
 	return m
 }
 
-// start returns the last segment in front of all prompts of a session: tools, system messages, filler; None if it has none.
-func (p *planner) start(s *text.Session) int32 {
+// start returns the last segment in front of prompts of a session: members of the body, tools, system messages, filler; None if it has none.
+func (p *planner) start(s *text.Session, tools []text.Text, members text.Text) int32 {
 	last := int32(mmapcache.None)
-	if len(s.Tools) > 0 {
-		chat, anthropic := p.tools(s.Tools)
-		last = p.segment(last, mmapcache.Segment{Role: mmapcache.Tools, Flags: mmapcache.Recorded, First: p.number(mmapcache.Tools, chat, anthropic)},
-			origin{last: text.None, tools: s.Tools})
+	put := func(role mmapcache.Role, chat, anthropic *pieces, tools []text.Text) {
+		last = p.segment(last, mmapcache.Segment{Role: role, Flags: mmapcache.Recorded, First: p.number(role, chat, anthropic)}, origin{last: text.None, tools: tools})
+	}
+	if members != 0 {
+		chat, anthropic := p.begin()
+		chat.json(members)
+		anthropic.json(members)
+		put(mmapcache.Members, chat, anthropic, nil)
+	}
+	if len(tools) > 0 {
+		chat, anthropic := p.tools(tools)
+		put(mmapcache.Tools, chat, anthropic, tools)
 	}
 	for _, m := range s.Front {
 		e := p.message(&p.calls, text.None, text.None, &p.data.Messages[m], true)

@@ -262,7 +262,9 @@ func (r *Renderer) message(c *calls, before, node int32, m *text.Message, apart 
 				at = 0
 			}
 			if at < 0 || m.Role == text.Assistant {
-				r.data.Warn("result_without_call")
+				if m.Raw == 0 {
+					r.data.Warn("result_without_call")
+				}
 				continue
 			}
 			numbers[k], e.answers = waiting[at], true
@@ -272,13 +274,17 @@ func (r *Renderer) message(c *calls, before, node int32, m *text.Message, apart 
 	if len(own) > 0 {
 		c.waiting[node] = own
 	}
-	if !e.answers {
+	if !e.answers || m.Raw != 0 {
 		waiting = nil
 	}
 	e.aborted = len(waiting)
 	r.countAborted(waiting)
 	chat, anthropic := r.begin()
-	chat.chatMessage(m, numbers, waiting)
+	if m.Raw != 0 {
+		chat.json(m.Raw)
+	} else {
+		chat.chatMessage(m, numbers, waiting)
+	}
 	if apart {
 		anthropic.blocks(m, numbers, waiting, false)
 	} else {

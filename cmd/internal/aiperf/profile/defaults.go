@@ -32,14 +32,14 @@ func (t *translation) addDefaults() {
 	}
 	t.defaultTokenizer()
 	t.addArrivals()
-	if t.mooncake && !t.has("--prompt-input-tokens-block-size") {
+	if t.lengths && !t.has("--prompt-input-tokens-block-size") {
 		t.set("set", "block_size=512") // of Mooncake's rows, which do not say it
 	}
-	if t.mooncake && t.rows().longest > 1 {
+	if t.lengths && t.rows().longest > 1 {
 		t.sessionRows()
 	}
 	t.addBody()
-	if !t.has("--scenario") && !t.scheduled() {
+	if !t.has("--scenario") && !t.scheduled() && !t.kind.trees {
 		t.addBounds()
 	}
 	if !t.has("--random-seed") && !t.presumed() {

@@ -272,9 +272,12 @@ func (t *translation) count(g given, setting string) {
 	t.set(setting, g.value())
 }
 
-// limitTraces limits the traces, except for a Mooncake file, which AIPerf plays whole.
+// whole reports whether AIPerf plays all of the file, whatever --num-dataset-entries says.
+func (t *translation) whole() bool { return t.kind.name != "" && t.kind.name != "weka_trace" }
+
+// limitTraces limits the traces, except for a file that AIPerf plays whole.
 func (t *translation) limitTraces(g given) {
-	if !t.mooncake {
+	if !t.whole() {
 		t.count(g, "limit-traces")
 	}
 }

@@ -43,7 +43,7 @@ func (t *translation) requestRate(g given) {
 	case t.has("--scenario"):
 		t.add("%s and --scenario contradict each other: leave one of them out", g.name)
 		return
-	case !t.mooncake || t.rows().longest > 1:
+	case !t.kind.rows && !t.kind.single() || t.rows().longest > 1:
 		t.add("not supported: %s: AIPerf counts the later turns of a session too, each of which waits for the rate; agentx has a rate of sessions (agentx replay --rate), the same where each is one request", g.shown())
 		return
 	}
@@ -133,11 +133,13 @@ func (t *translation) scheduleByRows(kind string) {
 }
 
 // scheduled reports whether rows are sent at their timestamps.
-func (t *translation) scheduled() bool { return t.mooncake && (t.byRows || t.has("--fixed-schedule")) }
+func (t *translation) scheduled() bool {
+	return t.kind.starts && (t.byRows || t.has("--fixed-schedule"))
+}
 
 // fixedSchedule refuses inputs without recorded starts.
 func (t *translation) fixedSchedule(g given) {
-	if g.on() && !t.mooncake {
+	if g.on() && !t.kind.starts {
 		t.add("not supported: %s: the rows of Mooncake files say when each began, other recordings do not: leave it out", g.name)
 	}
 }
@@ -147,7 +149,7 @@ func (t *translation) needSchedule(g given) bool {
 	if !t.has("--fixed-schedule") {
 		t.add("%s: works only with --fixed-schedule", g.name)
 	}
-	return t.has("--fixed-schedule") && t.mooncake
+	return t.has("--fixed-schedule") && t.kind.starts
 }
 
 // nanosecond is a nanosecond in milliseconds.
@@ -160,6 +162,8 @@ func (t *translation) windowEdge(g given) {
 	rows := t.rows()
 	switch {
 	case !t.needSchedule(g):
+	case !t.kind.rows:
+		t.add("not supported: %s: agentx counts from the first row of a file of mooncake_trace or single_turn alone: leave it out", g.shown())
 	case err != nil || ms < 0:
 		t.add("%s: want a whole number of milliseconds, 0 or more", g.shown())
 	case rows.count == 0:
@@ -184,7 +188,7 @@ func (t *translation) windowEdge(g given) {
 // addArrivals sets how sessions begin if the rows have timestamps, which agentx replay would follow by default.
 func (t *translation) addArrivals() {
 	switch {
-	case !t.mooncake || t.has("--request-rate"):
+	case !t.kind.starts || t.has("--request-rate"):
 	case !t.scheduled():
 		t.set("arrivals", "lanes")
 	default:
@@ -202,6 +206,8 @@ func (t *translation) addArrivals() {
 // addTurns sets when later turns of sessions are sent: AIPerf sends a row with a timestamp at that, and a row with a delay after the answer before.
 func (t *translation) addTurns() {
 	switch rows := t.rows(); {
+	case !t.kind.rows: // all have instants
+		t.set("turns", "absolute")
 	case rows.laterTimes && rows.laterDelays:
 		t.add("not supported: --input-file %s: some later turns of sessions have a timestamp, others a delay, and agentx plays all by one of the two", t.Data)
 	case rows.laterTimes:

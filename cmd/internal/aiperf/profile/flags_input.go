@@ -27,8 +27,8 @@ var inputFlags = []flag{
 	mapped("--public-dataset", func(*translation, given) {}),
 	mapped("--hf-weka-dataset", func(*translation, given) {}),
 	mapped("--num-dataset-entries --num-prompts", func(t *translation, g given) {
-		if t.mooncake {
-			t.note("%s: AIPerf plays all rows of a Mooncake file, and so does agentx", g.shown())
+		if t.whole() {
+			t.note("%s: AIPerf plays all of a file of %s, and so does agentx", g.shown(), t.kind.name)
 		}
 		t.limitTraces(g)
 	}),
@@ -119,7 +119,7 @@ func (t *translation) chooseSource() {
 	default:
 		t.addProblem(Problem{errNoRecording, "--isl N --osl N for a load of lengths; or --input-file FILE, --public-dataset NAME or --hf-weka-dataset OWNER/NAME"})
 	}
-	t.checkDatasetType(file)
+	t.chooseType(file)
 }
 
 // ofLengths returns a flag of the lengths of a load that is made up: syntheticLoad reads them.
@@ -188,25 +188,6 @@ func (t *translation) publicDataset(name string) string {
 // atRevision returns the reference of a dataset, at the revision that AGENTX_DATASET_REVISION pins.
 func (t *translation) atRevision(repository string) string {
 	return hub.Ref{Repo: repository, Revision: t.Environ["AGENTX_DATASET_REVISION"]}.String()
-}
-
-// checkDatasetType refuses kinds of files that are no recordings of agents, and finds out whether AIPerf would play rows at their timestamps.
-func (t *translation) checkDatasetType(file string) {
-	text, row := t.value("--custom-dataset-type"), firstRow(file)
-	switch kind := oneSpelling(text); {
-	case text == "" && row.InputLength == nil:
-	case text != "" && kind != "weka_trace" && kind != "mooncake_trace":
-		words := []string{"weka_trace", "mooncake_trace"}
-		t.add("not supported: --custom-dataset-type %s: %w", text, suggest.Wrong(kind, suggest.Either(words), words))
-	case file == "":
-		t.add("--custom-dataset-type %s: say which: --input-file FILE", text)
-	case kind == "weka_trace":
-	default:
-		t.mooncake = true
-		if row.Timestamp != nil && !t.has("--no-fixed-schedule") && !t.has("--fixed-schedule") && !t.has("--scenario") {
-			t.scheduleByRows(text)
-		}
-	}
 }
 
 // tokenizer passes on --tokenizer, at the revision of --tokenizer-revision. AGENTX_TOKENIZER overrides a tokenizer that is not inside agentx.

@@ -67,7 +67,7 @@ func TestTranslateSchedulesOfAIPerf(t *testing.T) {
 			assert.Equal(t, c.want, got)
 			assert.Equal(t, strings.Contains(c.name, "turns"), strings.Contains(rules, " --set session_rows=live"))
 			require.Len(t, tn.Notes, len(c.notes)+1, tn.Notes)
-			assert.Equal(t, "--num-dataset-entries 3: AIPerf plays all rows of a Mooncake file, and so does agentx", tn.Notes[0])
+			assert.Equal(t, "--num-dataset-entries 3: AIPerf plays all of a file of mooncake_trace, and so does agentx", tn.Notes[0])
 			for k, want := range c.notes {
 				assert.True(t, strings.HasPrefix(tn.Notes[k+1], want), tn.Notes[k+1])
 			}

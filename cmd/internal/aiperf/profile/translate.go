@@ -61,7 +61,8 @@ type translation struct {
 	extra                  []pair           // of --extra-inputs
 	sessionHeaders         []string         // further headers with the id of a session
 	resets, starts, silent bool             // the settings have reset-cache, start sampled, quiet
-	mooncake               bool             // the rows are Mooncake's
+	kind                   datasetType      // of the input; the zero value is a recording of agents
+	lengths                bool             // the rows are Mooncake's, and have lengths
 	byRows                 bool             // AIPerf chooses a fixed schedule, because the first row has a timestamp
 	readRows               *rowTimes        // of the input; nil: not read yet
 	from                   string           // the flag that is being translated, as it was written; "": none

@@ -48,6 +48,9 @@ func samples(t *testing.T, test func(t *testing.T, format string, files []string
 	}
 	for _, format := range convert.LogFormats() {
 		cases, err := os.ReadDir(filepath.Join(root, format))
+		if errors.Is(err, fs.ErrNotExist) { // of AIPerf: its samples are those of package convert
+			continue
+		}
 		require.NoError(t, err)
 		for _, c := range cases {
 			t.Run(format+"/"+c.Name(), func(t *testing.T) {

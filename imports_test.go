@@ -199,12 +199,16 @@ var imports = map[string][]string{
 		"github.com/spf13/pflag", "go.yaml.in/yaml/v3",
 	},
 	"cmd/internal/simulate": {
-		"cmd/internal/simulate/engine", "cmd/internal/simulate/fleet", "cmd/internal/simulate/hitcurve", "cmd/internal/simulate/planner",
+		"cmd/internal/simulate/engine", "cmd/internal/simulate/fit", "cmd/internal/simulate/fleet", "cmd/internal/simulate/hitcurve", "cmd/internal/simulate/planner",
 		"cmd/internal/simulate/preset", "cmd/internal/simulate/router", "cmd/internal/simulate/workload", "internal/durable", "internal/suggest",
 		"internal/terminal", "mmapcache", "replay", "replay/measure", "replay/slo",
 	},
 	"cmd/internal/simulate/engine": {"internal/lazyregexp", "cmd/internal/simulate/preset", "internal/jsonobject", "internal/regular"},
-	"cmd/internal/simulate/fleet":  {"cmd/internal/simulate/engine", "cmd/internal/simulate/preset", "cmd/internal/simulate/workload", "internal/heap"},
+	"cmd/internal/simulate/fit": { // reads the results of a run
+		"cmd/internal/simulate/engine", "cmd/internal/simulate/fleet", "cmd/internal/simulate/preset", "cmd/internal/simulate/workload",
+		"internal/heap", "mmapcache", "replay/measure", "replay/merge",
+	},
+	"cmd/internal/simulate/fleet": {"cmd/internal/simulate/engine", "cmd/internal/simulate/preset", "cmd/internal/simulate/workload", "internal/heap"},
 	"cmd/internal/simulate/hitcurve": {
 		"cmd/internal/simulate/engine", "cmd/internal/simulate/fleet", "cmd/internal/simulate/preset", "cmd/internal/simulate/workload", "internal/heap",
 	},
@@ -223,13 +227,13 @@ var imports = map[string][]string{
 		"internal/pyrand",
 	},
 	"cmd/internal/simulate/runs": {
-		"cmd/internal/report/frontier", "cmd/internal/report/page", "cmd/internal/simulate", "cmd/internal/simulate/fleet", "cmd/internal/simulate/page",
+		"cmd/internal/report/frontier", "cmd/internal/report/page", "cmd/internal/simulate", "cmd/internal/simulate/fit", "cmd/internal/simulate/fleet", "cmd/internal/simulate/page",
 		"cmd/internal/simulate/planner", "cmd/internal/simulate/preset", "internal/bytefmt", "internal/durable", "internal/terminal", "replay/measure",
 		"replay/slo",
 	},
 	"cmd/internal/simulate/setup": { // of a command line
-		"cmd/internal/settings", "cmd/internal/simulate", "cmd/internal/simulate/engine", "cmd/internal/simulate/hitcurve",
-		"cmd/internal/simulate/hitcurve/chart", "cmd/internal/simulate/planner", "cmd/internal/simulate/preset", "cmd/internal/simulate/router",
+		"cmd/internal/settings", "cmd/internal/simulate", "cmd/internal/simulate/engine", "cmd/internal/simulate/fit", "cmd/internal/simulate/hitcurve",
+		"internal/durable", "mmapcache", "replay/merge", "cmd/internal/simulate/hitcurve/chart", "cmd/internal/simulate/planner", "cmd/internal/simulate/preset", "cmd/internal/simulate/router",
 		"cmd/internal/simulate/runs", "cmd/internal/simulate/workload", "internal/jsonobject", "internal/regular", "internal/suggest",
 		"internal/terminal", "trace", "github.com/spf13/pflag", "go.yaml.in/yaml/v3",
 	},
@@ -305,6 +309,7 @@ var doors = map[string][]string{
 	"cmd/internal/simulate": {
 		"replay", "replay/conductor", // trees are played by the player that drives servers, so that both send alike
 		"cmd/internal/report/frontier", // the rule of pages about which runs others dominate
+		"replay/merge",                 // engines are fitted to the results of a replay
 	},
 	"cmd/internal/capture": {"convert/reconstruct", "convert/rules", "convert/text", "convert/text/content", "convert/weka"}, // a finished trace is checked by what converts it; logs become the same traces
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -12,6 +14,8 @@ import (
 	"github.com/agentx/agentx/cmd/internal/simulate/setup"
 	"github.com/agentx/agentx/convert/rules"
 	"github.com/agentx/agentx/mmapcache/cachestore"
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/merge"
 )
 
 // simulateFlags say what is simulated, and how an INPUT is converted before.
@@ -24,7 +28,7 @@ type simulateFlags struct {
 func newSimulate() *cobra.Command {
 	var f simulateFlags
 	cmd := &cobra.Command{
-		Use:   "simulate CACHE|INPUT",
+		Use:   "simulate CACHE|INPUT|RUN",
 		Short: "Play a cache against simulated engines, in virtual time",
 		Long: `Play a prepared cache, or an INPUT, against a fleet of simulated inference engines. Time is virtual, so
 an hour of traffic takes a second. Of the cache it reads ids, lengths and times; an INPUT is converted as
@@ -49,6 +53,11 @@ every --gate; with --sla-ttft, --sla-itl or --sla-e2e alone, that 99 % of the re
 would hold, as --workers caches see the load, played against a server of --server-rates; --router says who
 chooses the cache. Several values of --workers or --concurrency give a curve each.
 
+RUN is the results of a replay. --fit finds the engine that answers as the measured one did: its structure and
+the constants of its passes, from half of the trees. It prints how far off it is on the other half, and
+writes fit.json, which --engine reads. Without --fit the requests of RUN are played on RUN/fit.json, or on --engine, and
+measured figures stand beside simulated ones.
+
 What is not in the model: frontend, network and tokenizer time; contention of links; memory tiers below
 the GPU; speculative decoding; attention data parallelism. The default polynomials belong to no model and
 no GPU, so results compare policies, not hardware.
@@ -62,6 +71,8 @@ agentic_mooncake, applied_compute_agentic, request traces, and mooncake-delta by
 			"  agentx simulate toolagent_trace.jsonl --workers 8 --sla-ttft 2s --out results --per-request\n" +
 			"  agentx simulate CACHE --concurrency 8,16,32,64 --workers 4\n" +
 			"  agentx simulate conversation_trace.jsonl --workers auto --gate 'ttft.p95<2s' --gate 'token_gap.p99<50ms'\n" +
+			"  agentx simulate results --fit\n" +
+			"  agentx simulate CACHE --engine results/fit.json --concurrency 8..512\n" +
 			"  agentx simulate --synthetic in=4000,out=200,n=1000,rate=5 --workers 2 --html",
 		Args: f.checkArgs,
 		RunE: f.simulate,
@@ -103,6 +114,9 @@ func (f *simulateFlags) checkArgs(cmd *cobra.Command, args []string) error {
 func (f *simulateFlags) simulate(cmd *cobra.Command, args []string) error {
 	f.Stderr = cmd.ErrOrStderr()
 	f.Quiet, _ = cmd.Flags().GetBool("quiet") // a flag of every command
+	if len(args) > 0 && hasRun(args[0]) {
+		f.RunDir = args[0]
+	}
 	tellOldNames(cmd, f.Plan())
 	if f.PrintConfig {
 		return errors.Join(f.Print(cmd.OutOrStdout()), f.err())
@@ -110,6 +124,9 @@ func (f *simulateFlags) simulate(cmd *cobra.Command, args []string) error {
 	f.Check()
 	if err := f.err(); err != nil {
 		return err
+	}
+	if f.RunDir != "" {
+		return f.simulateRun(cmd)
 	}
 	var input *simulate.Input
 	f.Describe(cmd.Flags(), args, version)
@@ -126,6 +143,33 @@ func (f *simulateFlags) simulate(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	no, err := f.Play(cmd.Context(), cmd.OutOrStdout())
+	if no {
+		return verdictError{err}
+	}
+	return err
+}
+
+// hasRun reports whether a directory has the results of a replay, or of the parts of one.
+func hasRun(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, measure.RunFile))
+	return err == nil || merge.IsLoad(dir)
+}
+
+// simulateRun plays the load of a run, or fits an engine to it.
+func (f *simulateFlags) simulateRun(cmd *cobra.Command) error {
+	run, err := merge.Open(f.RunDir, merge.Options{})
+	if err != nil {
+		return err
+	}
+	dataset, _, err := f.open(cmd, run.Info.Dataset.Key)
+	if err != nil {
+		return fmt.Errorf("the dataset of %s: %w", f.RunDir, err)
+	}
+	defer dataset.Close()
+	no, err := f.PlayRun(cmd.Context(), cmd.OutOrStdout(), run, dataset.Cache)
+	if own := f.err(); own != nil {
+		return own
+	}
 	if no {
 		return verdictError{err}
 	}

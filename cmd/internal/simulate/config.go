@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/agentx/agentx/cmd/internal/simulate/engine"
+	"github.com/agentx/agentx/cmd/internal/simulate/fit"
 	"github.com/agentx/agentx/cmd/internal/simulate/fleet"
 	"github.com/agentx/agentx/cmd/internal/simulate/planner"
 	"github.com/agentx/agentx/cmd/internal/simulate/preset"
@@ -36,6 +37,7 @@ type Config struct {
 
 	Input       *Input                     // what is played; nil: Synthetic
 	Synthetic   *workload.SyntheticOptions // BlockSize and Seed are those of the run
+	Measured    []fit.Request              // a run whose requests are played in place of an input, each as long after what it waited for as then; nil: none
 	Load        Load                       // "": the one of the input
 	Concurrency int                        // sessions or requests of LoadConcurrency, lanes of LoadLanes
 	Lanes       Lanes                      // of LoadLanes: how they play trees
@@ -78,6 +80,7 @@ const (
 	LoadTrace       Load = "trace"
 	LoadConcurrency Load = "concurrency"
 	LoadLanes       Load = "lanes"
+	LoadRun         Load = "run" // that of a run; no user names it
 )
 
 // loads are the loads.
@@ -127,6 +130,8 @@ func (c *Config) BlockSize() int { return c.Engines()[0].Config.BlockSize }
 // LoadOf returns the load: the one that is set, or that of the input.
 func (c *Config) LoadOf() Load {
 	switch {
+	case c.Measured != nil:
+		return LoadRun
 	case c.Load != "":
 		return c.Load
 	case c.Input != nil && !c.Input.Timed():
@@ -198,6 +203,9 @@ func (c *Config) validateLoad() error {
 	var errs []error
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	switch {
+	case c.Measured != nil && c.Speedup != 1:
+		wrong("arrival speed-up %g with the load of a run: leave it out", c.Speedup)
+	case c.Measured != nil:
 	case c.Input == nil && c.Synthetic == nil:
 		wrong("neither an input nor a synthetic load is given: give one")
 	case c.Input != nil && c.Synthetic != nil:
@@ -209,7 +217,7 @@ func (c *Config) validateLoad() error {
 			errs = append(errs, err)
 		}
 	}
-	if c.validateSpeedup() == nil && c.Speedup != 1 && c.LoadOf() != LoadTrace {
+	if c.Measured == nil && c.validateSpeedup() == nil && c.Speedup != 1 && c.LoadOf() != LoadTrace {
 		wrong("arrival speed-up %g with load %s: only load %s has arrivals that it divides: leave it out", c.Speedup, c.LoadOf(), LoadTrace)
 	}
 	return errors.Join(errs...)

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/agentx/agentx/cmd/internal/simulate/fit"
 	"github.com/agentx/agentx/cmd/internal/simulate/preset"
 	"github.com/agentx/agentx/cmd/internal/simulate/workload"
 	"github.com/agentx/agentx/mmapcache"
@@ -84,6 +85,9 @@ func (in *Input) sessionsOf(block int, width preset.Choice) (*workload.Sessions,
 
 // load returns the load of a run, within its bounds.
 func (c *Config) load() (load workload.Load, err error) {
+	if c.Measured != nil {
+		return bound(fit.Load(c.Measured, true), c.LimitRequests, int64(c.MaxTime)), nil
+	}
 	if c.LoadOf() == LoadLanes {
 		return c.lanes()
 	}

@@ -80,6 +80,20 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	return r, nil
 }
 
+// mostOutside is which share of the passes may lie outside of what an engine was fitted to before a run is refused.
+const mostOutside = 0.01
+
+// Extrapolated returns an error for a run of fitted engines that says little: too many passes lie outside of what they were fitted to.
+func (r *Result) Extrapolated() error {
+	total := r.Counts()
+	for _, e := range r.Config.Engines() {
+		if e.Config.Fit != nil && float64(total.Outside) > mostOutside*float64(total.Passes) {
+			return fmt.Errorf("%d of %d passes lie outside of what the engine was fitted to (%s): fit a run that goes as far, or accept it with --extrapolate", total.Outside, total.Passes, e.Timing.Range())
+		}
+	}
+	return nil
+}
+
 // pools returns the pools of the fleet.
 func (c *Config) pools() (list []fleet.Pool, err error) {
 	workers := []int{c.Workers}

@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/agentx/agentx/internal/jsonobject"
 )
@@ -28,12 +31,29 @@ type Config struct {
 	MaxModelLen        int     `json:"max_model_len,omitempty"` // 0: none
 	GPUsPerWorker      int     `json:"gpus_per_worker"`
 	Timing             Source  `json:"timing"`
+	Fit                *Fit    `json:"fit,omitempty"` // nil: it was not fitted to a run
+}
+
+// Fit says to what an engine was fitted, and how far off it is.
+type Fit struct {
+	Requests      int                `json:"requests"`
+	Disaggregated bool               `json:"disaggregated"` // the run tells of a fleet with prefill and decode workers
+	Errors        map[string]float64 `json:"errors"`        // by figure, of trees to which it was not fitted: simulated/measured - 1
 }
 
 // Source says where durations come from. Its JSON is "poly", {"table": FILE} or {"formula": {...}}; without either they are the polynomials.
 type Source struct {
 	Table   string   `json:"table,omitempty"` // a file
 	Formula *Formula `json:"formula,omitempty"`
+}
+
+// String says how far off the engine is.
+func (f *Fit) String() string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(f.Errors)) {
+		list = append(list, fmt.Sprintf("%s %+.1f %%", name, 100*f.Errors[name]))
+	}
+	return strings.Join(list, ", ")
 }
 
 // The engine types, modes of preemption and timings of transfers.

@@ -107,7 +107,9 @@ func (w *Worker) planLengths(now int64, passes, length int) {
 	for range passes {
 		if w.rules.role != Prefill {
 			now += w.timing.Decode(length, length, n)
-			outside = append(outside, w.timing.outside(&Work{Batch: n, KV: length, length: length}))
+			if w.timing.bounded {
+				outside = append(outside, w.timing.outside(&Work{Batch: n, KV: length, length: length}))
+			}
 		}
 		ends = append(ends, now)
 		length += n
@@ -137,7 +139,9 @@ func (w *Worker) planCrossings(now int64, passes, length int) {
 		}
 		if w.rules.role != Prefill {
 			now += w.timing.Decode(active*size, length, n)
-			outside = append(outside, w.timing.outside(&Work{Batch: n, KV: active * size, length: length}))
+			if w.timing.bounded {
+				outside = append(outside, w.timing.outside(&Work{Batch: n, KV: active * size, length: length}))
+			}
 		}
 		active += taken
 		length += n

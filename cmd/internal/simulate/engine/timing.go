@@ -28,6 +28,7 @@ type Timing struct {
 	prefill        float64 // speed; at most 0, or 1: as it is
 	decode         float64
 	capacityTokens float64
+	bounded        bool // passes may lie outside of what was measured
 }
 
 // NewTiming returns the timing of an engine. table is nil for the polynomials, and for the formula that the configuration has.
@@ -35,6 +36,7 @@ func NewTiming(c Config, table *Table) Timing {
 	return Timing{
 		table: table, formula: c.Timing.Formula, prefill: c.SpeedupRatio, decode: float64(c.SpeedupRatio * c.DecodeSpeedupRatio),
 		capacityTokens: float64(c.Blocks) * float64(c.BlockSize),
+		bounded:        table != nil || c.Timing.Formula != nil && c.Timing.Formula.Seen != nil,
 	}
 }
 
@@ -81,17 +83,17 @@ func (t *Timing) prefillMS(w *Work) float64 {
 	return max(square+linear+16.50142, 0)
 }
 
-// decodeMS returns the milliseconds of the decode step of a pass, unscaled.
-func (t *Timing) decodeMS(w *Work) float64 {
+// decodeMS returns the milliseconds of a decode step that reads kv tokens, of requests with length tokens in all, unscaled.
+func (t *Timing) decodeMS(kv, length, requests int) float64 {
 	switch {
-	case w.Batch == 0:
+	case requests == 0:
 		return 0
+	case t.formula == nil && t.table == nil:
+		return decodePoly(min(1, float64(kv)/t.capacityTokens))
 	case t.formula != nil:
-		return t.formula.ms(&Work{Batch: w.Batch, KV: w.KV})
-	case t.table != nil:
-		return max(t.table.decodeMS(w), 1)
+		return t.formula.ms(&Work{Batch: requests, KV: kv})
 	}
-	return decodePoly(min(1, float64(w.KV)/t.capacityTokens))
+	return max(t.table.decodeMS(float64(kv), float64(length), float64(requests)), 1)
 }
 
 // decodePoly returns the milliseconds of a step at a utilisation of the pool.
@@ -120,7 +122,7 @@ func (t *Timing) prompts(w *Work) int64 {
 
 // Decode returns the nanoseconds of one decode step, which reads kv tokens, of requests with length tokens in all.
 func (t *Timing) Decode(kv, length, requests int) int64 {
-	return int64(min(quantise(t.decodeMS(&Work{Batch: requests, KV: kv, length: length}), t.decode), longestDecode))
+	return int64(min(quantise(t.decodeMS(kv, length, requests), t.decode), longestDecode))
 }
 
 // pass returns the nanoseconds of a pass.
@@ -134,23 +136,23 @@ func (t *Timing) pass(w *Work) int64 {
 // outside reports whether a pass lies outside the durations that were measured, so that its own is extrapolated.
 func (t *Timing) outside(w *Work) bool {
 	switch {
+	case !t.bounded:
+		return false
 	case t.formula != nil:
-		return t.formula.Seen != nil && t.formula.Seen.exceeded(w)
-	case t.table != nil:
-		return t.table.outside(w)
+		return t.formula.Seen.exceeded(w)
 	}
-	return false
+	return t.table.outside(w)
 }
 
 // Range says in words which passes were measured; "" where every pass counts as measured.
 func (t *Timing) Range() string {
 	switch {
-	case t.formula != nil && t.formula.Seen != nil:
+	case !t.bounded:
+		return ""
+	case t.formula != nil:
 		return t.formula.Seen.String()
-	case t.table != nil:
-		return t.table.String()
 	}
-	return ""
+	return t.table.String()
 }
 
 // Formula is the duration of a pass from a few constants, in milliseconds: doc/spec/simulate.md 4.4. Nothing to compute takes no time.
@@ -331,11 +333,11 @@ func (t *Table) prefillMS(w *Work) float64 {
 }
 
 // decodeMS interpolates along KV tokens, or the batch, and context, and extrapolates at all ends.
-func (t *Table) decodeMS(w *Work) float64 {
+func (t *Table) decodeMS(kv, length, batch float64) float64 {
 	if t.DecodeMS != nil {
-		return at(t.DecodeBatch, t.DecodeContext, t.DecodeMS, float64(w.Batch), float64(w.KV)/float64(w.Batch))
+		return at(t.DecodeBatch, t.DecodeContext, t.DecodeMS, batch, kv/batch)
 	}
-	return at(t.DecodeKV, t.DecodeContext, t.DecodeITL, float64(w.KV), float64(w.length/w.Batch))
+	return at(t.DecodeKV, t.DecodeContext, t.DecodeITL, kv, math.Floor(length/batch))
 }
 
 // outside reports whether a pass lies outside the axes.

@@ -168,8 +168,7 @@ func TestPassesOutsideOfWhatWasSeen(t *testing.T) {
 	seen.Add(&Work{New: 1000, Attended: attended(1000, 4000), Batch: 2, KV: 8000})
 	seen.Add(&Work{Batch: 8, KV: 5})
 	require.Equal(t, *f.Seen, seen)
-	timing = NewTiming(config, exampleTable())
-	timing.formula = nil
+	timing = NewTiming(Default(), exampleTable())
 	for _, c := range []struct {
 		work Work
 		want bool

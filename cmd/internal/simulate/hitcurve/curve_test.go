@@ -240,3 +240,46 @@ func TestFullHit(t *testing.T) {
 		assert.Equal(t, map[Policy]int64{LRU: want, FIFO: want, Optimal: want}, c.Points[0].Found)
 	}
 }
+
+// Two lists of blocks, the first of which drops into the second, serve what the curve says of their sizes.
+//
+// Covers S-95.
+func TestTiersAreOneCache(t *testing.T) {
+	draw := rand.New(rand.NewPCG(3, 4))
+	var list []Access
+	for range 400 {
+		family, blocks := uint32(draw.IntN(12)), 1+draw.IntN(30)
+		list = append(list, Access{Prompt: blocks*16 + 1, Chain: []engine.Run{{First: family * 100, Count: uint32(blocks)}}})
+	}
+	const gpu, host = 60, 90
+	curve, err := Compute(context.Background(), list, Options{BlockSize: 16, Sizes: []int64{gpu, gpu + host}})
+	require.NoError(t, err)
+	var tiers [2][]uint32 // the most recent first
+	var served [2]int64
+	for _, a := range list {
+		missed := false
+		for i := range a.Chain[0].Count {
+			for k := range tiers {
+				if !missed && slices.Contains(tiers[k], a.Chain[0].First+i) {
+					served[k] += 16
+				}
+			}
+			missed = missed || !slices.Contains(tiers[0], a.Chain[0].First+i) && !slices.Contains(tiers[1], a.Chain[0].First+i)
+		}
+		for i := int(a.Chain[0].Count) - 1; i >= 0; i-- {
+			block := a.Chain[0].First + uint32(i)
+			for k := range tiers {
+				tiers[k] = slices.DeleteFunc(tiers[k], func(b uint32) bool { return b == block })
+			}
+			tiers[0] = slices.Insert(tiers[0], 0, block)
+			if last := len(tiers[0]) - 1; last == gpu {
+				tiers[1] = slices.Insert(tiers[1], 0, tiers[0][last])
+				tiers[0] = tiers[0][:last]
+			}
+			tiers[1] = tiers[1][:min(len(tiers[1]), host)]
+		}
+	}
+	require.Positive(t, served[1])
+	require.Equal(t, served[0], curve.Points[0].Found[LRU])
+	require.Equal(t, served[0]+served[1], curve.Points[1].Found[LRU])
+}

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -129,35 +130,59 @@ type window struct {
 	ttft, itl      []float64 // seconds
 }
 
-// windowTable returns counts and percentiles of all requests over time.
+// add adds a request that has ended.
+func (w *window) add(ttft int64, itl float64, tokens int) {
+	if w.ttft = append(w.ttft, float64(ttft)/1e9); tokens > 1 {
+		w.itl = append(w.itl, itl/1e9)
+	}
+}
+
+// windowTable returns counts and percentiles of all requests over time; of the load of a run also as they were measured.
 func (b *builder) windowTable() charts.Table {
 	length := windowLength(b.end)
 	list := make([]window, b.end/length+1)
+	at := func(arrival int64) *window { return &list[min(arrival/length, int64(len(list)-1))] }
 	for _, q := range b.result.Requests {
-		w := &list[min(q.Arrival/length, int64(len(list)-1))]
+		w := at(q.Arrival)
 		w.arrived++
-		l, ok := simulate.LatencyOf(q)
-		if !ok {
-			continue
-		}
-		list[q.Last/length].ended++
-		w.ttft = append(w.ttft, float64(l.TTFT)/1e9)
-		if l.Tokens > 1 {
-			w.itl = append(w.itl, l.ITL/1e9)
+		if l, ok := simulate.LatencyOf(q); ok {
+			list[q.Last/length].ended++
+			w.add(l.TTFT, l.ITL, l.Tokens)
 		}
 	}
-	var start, ttft50, ttft95, itl50, itl95 []float64
+	var start []float64
 	var arrived, ended []int64
 	for k := range list {
-		w := &list[k]
-		start, arrived, ended = append(start, float64(int64(k)*length)/1e9), append(arrived, w.arrived), append(ended, w.ended)
-		ttft50, ttft95 = append(ttft50, percentile(w.ttft, 50)), append(ttft95, percentile(w.ttft, 95))
-		itl50, itl95 = append(itl50, percentile(w.itl, 50)), append(itl95, percentile(w.itl, 95))
+		start, arrived, ended = append(start, float64(int64(k)*length)/1e9), append(arrived, list[k].arrived), append(ended, list[k].ended)
 	}
-	return charts.Table{Name: "windows", Columns: []charts.Column{
-		charts.Floats("start", "s", start), charts.Ints("arrived", "", arrived), charts.Ints("ended", "", ended),
-		charts.Floats("ttft.p50", "s", ttft50), charts.Floats("ttft.p95", "s", ttft95), charts.Floats("itl.p50", "s", itl50), charts.Floats("itl.p95", "s", itl95),
-	}}
+	t := charts.Table{Name: "windows", Columns: []charts.Column{charts.Floats("start", "s", start), charts.Ints("arrived", "", arrived), charts.Ints("ended", "", ended)}}
+	t.Columns = append(t.Columns, latencies("", list)...)
+	if measured := b.result.Config.Measured; measured != nil {
+		clear(list)
+		for k := range measured {
+			r := &measured[k]
+			at(r.Sent).add(r.First-r.Sent, float64(r.Last-r.First)/float64(max(r.Output-1, 1)), r.Output)
+		}
+		t.Columns = append(t.Columns, latencies("measured.", list)...)
+	}
+	return t
+}
+
+// latencies returns the columns of the percentiles of windows, whose values it sorts.
+func latencies(prefix string, list []window) (columns []charts.Column) {
+	for _, m := range []struct {
+		name string
+		of   func(*window) []float64
+	}{{"ttft", func(w *window) []float64 { return w.ttft }}, {"itl", func(w *window) []float64 { return w.itl }}} {
+		for _, q := range []float64{50, 95} {
+			var values []float64
+			for k := range list {
+				values = append(values, percentile(m.of(&list[k]), q))
+			}
+			columns = append(columns, charts.Floats(fmt.Sprintf("%s%s.p%g", prefix, m.name, q), "s", values))
+		}
+	}
+	return columns
 }
 
 // percentile returns a percentile by the rule of doc/spec/simulate.md 9.1, rounded to a microsecond; NaN without values. It sorts them.

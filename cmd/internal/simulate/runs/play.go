@@ -17,6 +17,7 @@ import (
 
 	charts "github.com/agentx/agentx/cmd/internal/report/page"
 	"github.com/agentx/agentx/cmd/internal/simulate"
+	"github.com/agentx/agentx/cmd/internal/simulate/fit"
 	"github.com/agentx/agentx/cmd/internal/simulate/fleet"
 	"github.com/agentx/agentx/cmd/internal/simulate/page"
 	"github.com/agentx/agentx/replay/measure"
@@ -27,6 +28,9 @@ type Player struct {
 	Files simulate.Files // of each run, whose directory is below Files.Dir; an empty Dir: none
 	HTML  string         // file of the page of a run; empty: there are no pages
 	Gates []simulate.Gate
+
+	Extrapolate bool // accept runs of fitted engines whose passes lie outside of what these were fitted to
+
 	Jobs  int        // at a time; 0: one per core
 	Ended func(*Run) // is told of each run that has ended, one after the other; may be nil
 
@@ -72,8 +76,14 @@ func (p *Player) playOne(ctx context.Context, r *Run) error {
 	if err != nil {
 		return err
 	}
+	if err := result.Extrapolated(); err != nil && !p.Extrapolate {
+		return err
+	}
 	s := result.Summary()
 	r.Summary, r.Warnings = s, result.Warnings()
+	if measured := r.Config.Measured; measured != nil {
+		r.Compared = fit.Compare(measured, fit.ByPlace(measured, result.Requests), func(*fit.Request) bool { return true })
+	}
 	files := p.FilesOf(r)
 	if p.Files.Dir != "" {
 		r.Dir, s.Out = r.Name, files.Dir

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/agentx/agentx/cmd/internal/simulate"
+	"github.com/agentx/agentx/cmd/internal/simulate/fit"
 	"github.com/agentx/agentx/internal/bytefmt"
 	"github.com/agentx/agentx/internal/terminal"
 	"github.com/agentx/agentx/replay/measure"
@@ -24,7 +25,7 @@ func (p *Player) Print(w io.Writer, list []*Run, a *Answer, asJSON bool) error {
 		case asJSON:
 			return r.Summary.WriteJSON(w)
 		default:
-			return write(w, summaryText(r.Summary)+pageText(r.Page))
+			return write(w, summaryText(r.Summary)+fitText(list)+comparedText(r)+pageText(r.Page))
 		}
 	}
 	answers := append([]string{}, answers(list, p.Gates)...)
@@ -36,7 +37,7 @@ func (p *Player) Print(w io.Writer, list []*Run, a *Answer, asJSON bool) error {
 		return err
 	}
 	if !asJSON {
-		return write(w, p.table(list, answers)+pageText(path))
+		return write(w, p.table(list, answers)+fitText(list)+pageText(path))
 	}
 	return terminal.JSON(w, struct {
 		Runs    []*Run   `json:"runs"`
@@ -58,6 +59,30 @@ func pageText(path string) string {
 		return ""
 	}
 	return fmt.Sprintf("page            %s\n", path)
+}
+
+// fitText says how far off the fitted engines of runs are; "": none is fitted.
+func fitText(list []*Run) string {
+	var lines []string
+	for _, r := range list {
+		for _, e := range r.Config.Engines() {
+			if e.Config.Fit == nil {
+				continue
+			}
+			if line := "\nerror of the fit " + e.Config.Fit.String() + "\n"; !slices.Contains(lines, line) {
+				lines = append(lines, line)
+			}
+		}
+	}
+	return strings.Join(lines, "")
+}
+
+// comparedText returns measured beside simulated figures of the load of a run.
+func comparedText(r *Run) string {
+	if r.Compared == nil {
+		return ""
+	}
+	return "\n" + fit.Table(r.Compared)
 }
 
 // summaryText returns a summary for people.

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/agentx/agentx/cmd/internal/simulate"
+	"github.com/agentx/agentx/cmd/internal/simulate/fit"
 	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/slo"
 )
@@ -25,6 +26,7 @@ type Run struct {
 	Summary *simulate.Summary `json:"summary"`        // null: it came to no end
 
 	Config   simulate.Config `json:"-"`
+	Compared []fit.Error     `json:"-"` // of the load of a run: as it was measured, and as it was simulated
 	Engine   string          `json:"-"` // what its engine is called; empty: all runs have the same
 	Samples  Samples         `json:"-"` // of the page of several runs
 	Warnings []string        `json:"-"`

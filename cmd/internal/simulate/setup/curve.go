@@ -23,15 +23,17 @@ type curveFlags struct {
 	on          bool
 	policies    []string
 	sizes       []string
+	tiers       []string
 	rates       []float64
 	order       string
 	modelConfig string
 	tokenBytes  int64
 	options     hitcurve.Options // of policies and sizes
+	tiered      []chart.Tier     // names and sizes
 }
 
 // curveNames are the flags that concern --hit-curve alone.
-const curveNames = "hit-policy hit-sizes hit-order server-rates model-config kv-bytes-per-token"
+const curveNames = "hit-policy hit-sizes tiers hit-order server-rates model-config kv-bytes-per-token"
 
 // rows returns the settings of --hit-curve.
 func (c *curveFlags) rows() []settings.Setting {
@@ -47,9 +49,13 @@ func (c *curveFlags) rows() []settings.Setting {
 	return []settings.Setting{
 		row("hit-curve", settings.Yes, false, &c.on, "print the prefix-cache hit rate against the size of the cache, instead of simulating engines; each of --workers is a cache"),
 		row("hit-policy", policies, []string{"lru"}, &c.policies, "which blocks a cache drops: lru, fifo, optimal; several with commas"),
-		row("hit-sizes", lists, nil, &c.sizes, "sizes of each cache: N blocks, Ntok tokens, NGiB; several with commas (default: powers of two)"),
+		row("hit-sizes", lists, nil, &c.sizes, "sizes of each cache: N blocks, Ntok tokens, NGiB, NTiB; several with commas (default: powers of two)"),
+		row("tiers", lists, nil, &c.tiers, "tiers of each cache, the fastest first: NAME:SIZE, such as gpu:90GiB,host:1TiB,disk:8TiB; says which share of the hits each serves"),
 		row("hit-order", settings.Word("load\tas the load sends requests", "recorded\tas the input has their times"), "load", &c.order, "order of the requests: load (as the load sends them to the server), or recorded (as the input has their times)"),
-		row("server-rates", numbersKind("float64Slice", func(text string) (float64, error) { return strconv.ParseFloat(text, 64) }), []float64{10000, 50}, &c.rates, "`PREFILL,DECODE` tokens a second of the server, prompt and output, which decide the order of requests"),
+		row("server-rates", numbersKind("float64Slice", func(text string) ([]float64, error) {
+			v, err := strconv.ParseFloat(text, 64)
+			return []float64{v}, err
+		}), []float64{10000, 50}, &c.rates, "`PREFILL,DECODE` tokens a second of the server, prompt and output, which decide the order of requests"),
 		row("model-config", objectKind(), "", &c.modelConfig, "config.json of a model, which says what a token costs in its KV cache"),
 		row("kv-bytes-per-token", bytes, int64(0), &c.tokenBytes, "what a token costs in the KV cache of a worker, in place of --model-config"),
 	}
@@ -86,9 +92,42 @@ func (f *Flags) checkCurve() {
 		f.add(f.set.Named("server-rates")+": %w", err)
 	}
 	f.checkTokenBytes(f.runs[0].Config.Engines()[0])
-	var err error
-	if c.options.Sizes, err = c.blocks(f.runs[0].Config.BlockSize()); err != nil {
-		f.add("--hit-sizes %w", err)
+	f.checkSizes(f.runs[0].Config.BlockSize())
+}
+
+// checkSizes reads the sizes and tiers of the caches, in blocks. Of tiers the curve has the sizes of each with those before it.
+func (f *Flags) checkSizes(blockSize int) {
+	c := &f.curve
+	for _, text := range c.sizes {
+		size, err := c.blocks(text, blockSize)
+		if err != nil {
+			f.add("--hit-sizes %w", err)
+			return
+		}
+		c.options.Sizes = append(c.options.Sizes, size)
+	}
+	if len(c.tiers) > 0 && !slices.Contains(c.options.Policies, hitcurve.LRU) {
+		f.add("--tiers with --hit-policy %s: tiers drop what was used the longest ago: add lru", strings.Join(c.policies, ","))
+	}
+	total := int64(0)
+	for _, text := range c.tiers {
+		name, size, ok := strings.Cut(text, ":")
+		blocks, err := c.blocks(size, blockSize)
+		switch {
+		case !ok || name == "":
+			err = fmt.Errorf("%s: want NAME:SIZE, such as host:1TiB", text)
+		case err == nil && blocks == 0:
+			err = fmt.Errorf("%s: want at least a block of %d tokens", text, blockSize)
+		case slices.ContainsFunc(c.tiered, func(t chart.Tier) bool { return t.Name == name }):
+			err = fmt.Errorf("%s: %s is given twice", text, name)
+		}
+		if err != nil {
+			f.add("--tiers %w", err)
+			return
+		}
+		total += blocks
+		c.tiered = append(c.tiered, chart.Tier{Name: name, Blocks: blocks})
+		c.options.Sizes = append(c.options.Sizes, total)
 	}
 }
 
@@ -136,26 +175,25 @@ func (c *curveFlags) serverRates() hitcurve.Rates {
 	return hitcurve.Rates{Prefill: c.rates[0], Decode: c.rates[1]}
 }
 
-// blocks returns the sizes in blocks, rounded down.
-func (c *curveFlags) blocks(blockSize int) (list []int64, err error) {
-	for _, text := range c.sizes {
-		number, unit := text, float64(1)
-		switch {
-		case strings.HasSuffix(text, "tok"):
-			number, unit = strings.TrimSuffix(text, "tok"), 1/float64(blockSize)
-		case strings.HasSuffix(text, "GiB") && c.tokenBytes == 0:
-			return nil, fmt.Errorf("%s: the bytes per token are unknown: add --model-config or --kv-bytes-per-token", text)
-		case strings.HasSuffix(text, "GiB"):
-			number, unit = strings.TrimSuffix(text, "GiB"), (1<<30)/(float64(blockSize)*float64(c.tokenBytes))
+// blocks returns a size in blocks, rounded down.
+func (c *curveFlags) blocks(text string, blockSize int) (int64, error) {
+	number, unit := text, float64(1)
+	for suffix, bytes := range map[string]float64{"GiB": 1 << 30, "TiB": 1 << 40} {
+		if strings.HasSuffix(text, suffix) {
+			if c.tokenBytes == 0 {
+				return 0, fmt.Errorf("%s: the bytes per token are unknown: add --model-config or --kv-bytes-per-token", text)
+			}
+			number, unit = strings.TrimSuffix(text, suffix), bytes/(float64(blockSize)*float64(c.tokenBytes))
 		}
-		v, err := strconv.ParseFloat(number, 64)
-		if size := math.Floor(v * unit); err == nil && size >= 0 && size < 1<<53 {
-			list = append(list, int64(size))
-			continue
-		}
-		return nil, fmt.Errorf("%s: want a number of blocks, such as 16384, of tokens, such as 1e6tok, or 80GiB", text)
 	}
-	return list, nil
+	if strings.HasSuffix(text, "tok") {
+		number, unit = strings.TrimSuffix(text, "tok"), 1/float64(blockSize)
+	}
+	v, err := strconv.ParseFloat(number, 64)
+	if size := math.Floor(v * unit); err == nil && size >= 0 && size < 1<<52 {
+		return int64(size), nil
+	}
+	return 0, fmt.Errorf("%s: want a number of blocks, such as 16384, of tokens, such as 1e6tok, or 80GiB", text)
 }
 
 // printCurves computes the curves and prints them.
@@ -176,6 +214,7 @@ func (f *Flags) printCurves(ctx context.Context, w io.Writer) error {
 		}
 		one := chart.New(curve, &r.Config, f.curve.serverRates(), recorded, f.curve.tokenBytes)
 		one.Name = r.Name
+		one.SetTiers(f.curve.tiered)
 		curves = append(curves, one)
 	}
 	if page != "" {

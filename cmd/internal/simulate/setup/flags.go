@@ -41,6 +41,7 @@ type Flags struct {
 	Synthetic   string
 	TraceBlock  int
 	PrintConfig bool
+	RunDir      string // results of a replay that are simulated, or fitted; "": an input is
 	Date        string // of the pages
 	JSON        bool
 	Stderr      io.Writer // for warnings
@@ -61,6 +62,7 @@ type Flags struct {
 	prefillEngine, decodeEngine, routerConfig  string
 	timing, planner, preset, config, format    string
 	sample                                     time.Duration
+	fit                                        bool
 	curve                                      curveFlags
 }
 
@@ -95,15 +97,35 @@ func (f *Flags) Rules() []string { return f.set.Ruled }
 var laneSettings = strings.Fields("start start-min-ratio start-max-ratio burst-start sampler-order recycle max-live-per-trace allow-wrap " +
 	"speed max-gap asap asap-keeps-order think-time-only system-idle-cap trace-idle-cap lane-start-cap spawn-offset join-timing anchor tree-idle-cap trace-cap")
 
+// counts reads a number, or those of FROM..TO: each twice the one before, and TO.
+func counts(text string) (list []int, err error) {
+	first, last, several := strings.Cut(text, "..")
+	n, err := strconv.Atoi(first)
+	if err != nil || !several {
+		return []int{n}, err
+	}
+	to, err := strconv.Atoi(last)
+	if err == nil && (n < 1 || to <= n) {
+		err = fmt.Errorf("want FROM..TO with 1 <= FROM < TO, such as 8..512")
+	}
+	if err != nil {
+		return nil, err
+	}
+	for ; n < to; n *= 2 {
+		list = append(list, n)
+	}
+	return append(list, to), nil
+}
+
 // numbersKind is the kind of a list of numbers with commas between them, of a flag's type.
-func numbersKind[T any](typed string, parse func(text string) (T, error)) settings.Kind {
+func numbersKind[T any](typed string, parse func(text string) ([]T, error)) settings.Kind {
 	k := settings.List(func(text string) (list []T, err error) {
 		for part := range strings.SplitSeq(text, ",") {
 			n, err := parse(part)
 			if err != nil {
 				return nil, settings.Explain(err)
 			}
-			list = append(list, n)
+			list = append(list, n...)
 		}
 		return list, nil
 	})
@@ -150,17 +172,19 @@ func rowOf(group string) func(name string, k settings.Kind, value, to any, help 
 
 // fleetRows returns the settings of workers, engines, router and planner.
 func (f *Flags) fleetRows() []settings.Setting {
-	counts, objects := numbersKind("intSlice", strconv.Atoi), textsKind()
+	numbers, objects := numbersKind("intSlice", counts), textsKind()
 	objects.Files, objects.Object = objectKind().Files, objectKind().Object
 	row := rowOf(settings.Fleet)
 	return []settings.Setting{
 		row("workers", beginning("auto\tthe fewest", "auto:"), "1", &f.workers, "workers of an aggregated fleet; N,N,... simulates each; auto[:FROM-TO] finds the fewest that keep every --gate"),
-		row("prefill-workers", counts, nil, &f.prefillWorkers, "workers that compute prompts, of a disaggregated fleet; N,N,... simulates each"),
-		row("decode-workers", counts, nil, &f.decodeWorkers, "workers that emit tokens, of a disaggregated fleet; N,N,... simulates each"),
+		row("prefill-workers", numbers, nil, &f.prefillWorkers, "workers that compute prompts, of a disaggregated fleet; N,N,... simulates each"),
+		row("decode-workers", numbers, nil, &f.decodeWorkers, "workers that emit tokens, of a disaggregated fleet; N,N,... simulates each"),
 		row("engine", objects, nil, &f.engines, "engine of the workers: a JSON object of keys that differ from the defaults, or a file of one; repeatable, simulates each"),
 		row("timing", beginning("poly\tbelongs to no GPU", "table:", "aic:"), "", &f.timing, "durations of passes, in place of timing of the engines: poly, table:FILE (.npz or JSON), aic:FILE (of contrib/aic/grid.py)"),
 		row("prefill-engine", objectKind(), "", &f.prefillEngine, "keys in which prefill workers differ from --engine, JSON or a file"),
 		row("decode-engine", objectKind(), "", &f.decodeEngine, "keys in which decode workers differ from --engine, JSON or a file"),
+		row("fit", settings.Yes, false, &f.fit, "fit an engine to a RUN, print how far off it is, and write it to fit.json in --out or RUN"),
+		row("extrapolate", settings.Yes, false, &f.Player.Extrapolate, "accept answers of a fitted engine far from the passes that it was fitted to"),
 		row("router", settings.Word("round_robin", "kv_router\tby prefixes and load"), "round_robin", &f.Config.Router, "who chooses the worker of a request: round_robin or kv_router"),
 		row("router-config", objectKind(), "", &f.routerConfig, "keys of kv_router, JSON or a file"),
 		row("planner", objectKind(), "", &f.planner, "planner that scales the fleet, JSON or a file"),
@@ -173,7 +197,7 @@ func (f *Flags) loadRows() []settings.Setting {
 	block := settings.Whole(0, trace.MaxBlockSize).Numeric()
 	return []settings.Setting{
 		row("load", settings.Word("trace\tas recorded", "concurrency\tsessions that are open", "lanes\ttrees of Weka traces"), "", &f.Config.Load, "when requests leave: trace (as recorded), concurrency (a number of sessions), or lanes (trees of Weka traces); default: trace for Mooncake rows and tables, lanes for others, concurrency where --concurrency is given"),
-		row("concurrency", numbersKind("intSlice", strconv.Atoi), nil, &f.concurrency, "sessions, or lanes, that are open at a time; N,N,... simulates each"),
+		row("concurrency", numbersKind("intSlice", counts), nil, &f.concurrency, "sessions, or lanes, that are open at a time; N,N,... simulates each; FROM..TO doubles"),
 		row("arrival-speedup", settings.Factor, 1.0, &f.Config.Speedup, "divides first arrivals and delays of load trace; engines keep their speed"),
 		row("synthetic", beginning("in="), "", &f.Synthetic, "load without an INPUT: in=I,out=O,n=N[,every=MS|rate=QPS][,turns=T][,think=MS][,shared=R,groups=G]"),
 		row("trace-block-size", block, 0, &f.TraceBlock, "tokens of a hash id (default: as the traces say)"),
@@ -335,9 +359,9 @@ func (f *Flags) timed(c engine.Config) engine.Config {
 	switch {
 	case f.timing == "":
 	case f.timing == "poly":
-		c.Timing = engine.Source{}
+		c.Timing, c.Fit = engine.Source{}, nil
 	case (kind == "table" || kind == "aic") && file != "":
-		c.Timing = engine.Source{Table: file}
+		c.Timing, c.Fit = engine.Source{Table: file}, nil
 	default:
 		f.add("%s: want poly, table:FILE or aic:FILE", f.shown("timing", f.timing))
 	}

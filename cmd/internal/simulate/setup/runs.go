@@ -30,6 +30,7 @@ func (f *Flags) Plan() (oldNames []string) {
 	lanes := f.Config.Lanes.Options
 	lanes.Duration = 1 // the bounds of a simulation are others
 	f.set.Contradict(&lanes)
+	f.readRun()
 	f.checkFleet()
 	f.base()
 	f.runs = f.combinations()

@@ -331,3 +331,81 @@ func (l *LanesLoad) trace(k int) (t *lanesTrace, err error) {
 	}
 	return t, nil
 }
+
+// Prompts finds the chains of prompts that a run has sent.
+type Prompts struct {
+	cache    *mmapcache.Cache
+	block    int
+	reader   *prompts
+	numbers  *Chains
+	first    uint32 // chain number of numbers' first block
+	separate bool
+	traces   map[string]int
+	trees    map[int]map[[2]int32]request
+}
+
+// NewPrompts returns those of a cache, in blocks of an engine. Where trees are separate, no two share a block.
+func NewPrompts(c *mmapcache.Cache, block int, width preset.Choice, separate bool) (*Prompts, error) {
+	reader, err := newPrompts(c, width)
+	if err != nil {
+		return nil, err
+	}
+	p := &Prompts{cache: c, block: block, reader: reader, numbers: NewChains(reader.tokens, block), separate: separate, traces: map[string]int{}, trees: map[int]map[[2]int32]request{}}
+	for k := range c.Traces() {
+		t, err := c.Trace(k)
+		if err != nil {
+			return nil, err
+		}
+		p.traces[t.ID] = k
+	}
+	return p, nil
+}
+
+// Of returns the prompt of a tree, in tokens, and its chain. outer and inner are its place in the recording; inner is nil outside of a
+// subagent.
+func (p *Prompts) Of(tree int, trace string, outer int, inner *int) (tokens int, chain []engine.Run, err error) {
+	turns := p.trees[tree]
+	if turns == nil {
+		if turns, err = p.number(trace); err != nil {
+			return 0, nil, err
+		}
+		p.trees[tree] = turns
+	}
+	key := [2]int32{int32(outer), mmapcache.None}
+	if inner != nil {
+		key[1] = int32(*inner)
+	}
+	r, ok := turns[key]
+	if !ok {
+		return 0, nil, fmt.Errorf("trace %s: the cache has no request %d, %d, which the run has sent: name the cache that was played", trace, outer, key[1])
+	}
+	return int(r.prompt), r.chain, nil
+}
+
+// number numbers the blocks of a trace.
+func (p *Prompts) number(trace string) (map[[2]int32]request, error) {
+	k, known := p.traces[trace]
+	if !known {
+		return nil, fmt.Errorf("the cache has no trace %s, which the run has played: name the cache that was played", trace)
+	}
+	plan, err := p.cache.Plan(k)
+	if err == nil {
+		err = p.reader.open(plan)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if p.separate {
+		p.first += uint32(p.numbers.Count())
+		p.numbers = NewChains(p.reader.tokens, p.block)
+	}
+	turns := map[[2]int32]request{}
+	for _, t := range plan.Turns {
+		chain := p.numbers.Add(p.reader.ids(t), int(t.In))
+		for k := range chain {
+			chain[k].First += p.first
+		}
+		turns[[2]int32{int32(t.Outer), t.Inner}] = request{prompt: int32(max(t.In, 1)), chain: chain}
+	}
+	return turns, nil
+}

@@ -33,6 +33,7 @@ type Result struct {
 	ServerRates hitcurve.Rates  `json:"server_rates"`
 	Unlimited   Point           `json:"unlimited"` // a size at which LRU finds what caches without a limit find: in turn the least, routed the one that evicts nothing
 	Points      []Point         `json:"points"`
+	Tiers       []Tier          `json:"tiers,omitempty"` // the fastest first
 
 	fine []hitcurve.Fine
 }
@@ -50,6 +51,61 @@ type Found struct {
 	HitRate      measure.Number `json:"hit_rate"` // of prompt tokens
 	SavedTokens  int64          `json:"saved_tokens"`
 	SavedPrefill float64        `json:"saved_prefill"` // seconds of a server of the prefill rate
+}
+
+// Tier is a part of every cache: what the tiers before it drop comes into it, and what is found in it goes to the first. So all together are
+// one LRU cache, whose most recent blocks the first one holds.
+type Tier struct {
+	Name        string         `json:"name"`
+	Blocks      int64          `json:"blocks"`   // of each cache
+	GiB         *float64       `json:"gib"`      // null: what a token costs is not known
+	HitRate     measure.Number `json:"hit_rate"` // of prompt tokens: that it serves
+	Share       measure.Number `json:"share"`    // of the hits of all tiers
+	SavedTokens int64          `json:"saved_tokens"`
+	PerGiB      *float64       `json:"saved_prefill_per_gib"` // seconds of a server of the prefill rate, for a GiB of the tier in all caches
+}
+
+// SetTiers sets what tiers of given names and sizes serve. The curve has a point for each with those before it.
+func (r *Result) SetTiers(tiers []Tier) {
+	total, before := int64(0), int64(0)
+	for _, t := range tiers {
+		total += t.Blocks
+		for k := range r.Points {
+			if p := &r.Points[k]; p.Blocks == total {
+				found := p.Policies[hitcurve.LRU].SavedTokens
+				t.SavedTokens, before = found-before, found
+			}
+		}
+		t.HitRate = r.rate(t.SavedTokens)
+		if r.TokenBytes != nil {
+			gib := float64(t.Blocks) * float64(r.BlockSize) * float64(*r.TokenBytes) / (1 << 30)
+			per := float64(t.SavedTokens) / r.ServerRates.Prefill / (gib * float64(r.Pools))
+			t.GiB, t.PerGiB = &gib, &per
+		}
+		r.Tiers = append(r.Tiers, t)
+	}
+	for k := range r.Tiers {
+		if t := &r.Tiers[k]; before > 0 {
+			t.Share = measure.Number(float64(t.SavedTokens) / float64(before))
+		}
+	}
+}
+
+// tiersText returns the table of tiers for people; "" without tiers.
+func (r *Result) tiersText() string {
+	if len(r.Tiers) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n%-12s %12s %10s %10s %10s %16s\n", "tier", "blocks", "GiB", "serves", "of hits", "saved by a GiB")
+	for _, t := range r.Tiers {
+		gib, per := "-", "-"
+		if t.GiB != nil {
+			gib, per = fmt.Sprintf("%.2f", *t.GiB), measure.FormatFigure(measure.Number(*t.PerGiB), slo.Seconds)
+		}
+		fmt.Fprintf(&b, "%-12s %12s %10s %10s %10s %16s\n", t.Name, bytefmt.Digits(int(t.Blocks)), gib, share(t.HitRate), share(t.Share), per)
+	}
+	return b.String()
 }
 
 // New returns the result of a curve. recorded says that turns came by their recorded times; a token costs so many bytes, 0: not known.
@@ -208,6 +264,7 @@ func (r *Result) Text(policies []hitcurve.Policy) string {
 	for _, p := range r.Points {
 		b.WriteString(p.row(policies, top.SavedTokens))
 	}
+	b.WriteString(r.tiersText())
 	fmt.Fprintf(&b, "\nSizes are those of each cache. Prefill saved: by %s, in seconds of the server's prompt rate.\n", policies[0])
 	return b.String()
 }

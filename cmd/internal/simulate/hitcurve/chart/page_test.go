@@ -148,3 +148,23 @@ func TestSeveralInABrowser(t *testing.T) {
 	require.Equal(t, "tokens of all caches", pagetest.Eval[string](b, `document.querySelector(".plot").chart.x.name`))
 	b.RequireQuiet()
 }
+
+// Covers S-95.
+func TestTiers(t *testing.T) {
+	r := curve(t, 2, simulate.RoundRobin, 131072)
+	first, last := r.Points[2], r.Points[len(r.Points)-1]
+	r.SetTiers([]Tier{{Name: "gpu", Blocks: first.Blocks}, {Name: "host<b>", Blocks: last.Blocks - first.Blocks}})
+	gpu, host := r.Tiers[0], r.Tiers[1]
+	require.Equal(t, first.Policies[hitcurve.LRU].SavedTokens, gpu.SavedTokens)
+	require.Equal(t, last.Policies[hitcurve.LRU].SavedTokens, gpu.SavedTokens+host.SavedTokens)
+	require.InDelta(t, 1, float64(gpu.Share+host.Share), 1e-12)
+	require.InDelta(t, float64(host.SavedTokens)/rates.Prefill/(2**host.GiB), *host.PerGiB, 1e-9)
+	require.InDelta(t, float64(host.Blocks)*float64(r.BlockSize)*131072/(1<<30), *host.GiB, 1e-9)
+	require.Contains(t, r.Text([]hitcurve.Policy{hitcurve.LRU}), "\ntier ")
+	e := pagetest.NewEngine(t, text(t, "curve", r))
+	require.EqualValues(t, 2, e.Number("page.head.curves[0].tiers.length"))
+	r.TokenBytes, r.Tiers = nil, nil
+	r.SetTiers([]Tier{{Name: "gpu", Blocks: first.Blocks}})
+	require.Nil(t, r.Tiers[0].GiB)
+	require.EqualValues(t, 1, r.Tiers[0].Share)
+}

@@ -101,4 +101,15 @@ function curveRows({ policies }, curve) {
 function curveTable(head, curve, root) {
   const columns = ["blocks", "tokens", ...(curve.kv_bytes_per_token ? ["GiB"] : []), ...head.policies.flatMap((policy) => [`${policy}, found`, "prefill saved", "of the ideal"])];
   new Table(section(root, `Sizes${head.curves.length > 1 ? `: ${curveName(curve)}` : ""}`, "Of each cache; what all of them find together."), columns).show(curveRows(head, curve));
+  if (curve.tiers) tierTable(head, curve, root);
+}
+
+// tierTable shows which share of the hits each tier serves, and what a GiB of it saves.
+function tierTable(head, curve, root) {
+  const memory = Boolean(curve.kv_bytes_per_token), columns = ["tier", "blocks", ...(memory ? ["GiB"] : []), "of prompt tokens", "of hits", ...(memory ? ["prefill saved by a GiB"] : [])];
+  const about = "Of each cache, the fastest first. What a tier drops comes into the next; what is found goes to the first.";
+  new Table(section(root, `Tiers${head.curves.length > 1 ? `: ${curveName(curve)}` : ""}`, about), columns).show(curve.tiers.map(({ name, blocks, gib, hit_rate: rate, share, saved_prefill_per_gib: per }) => [
+    { text: name, value: name }, { text: groupDigits(String(blocks)), value: blocks }, ...(memory ? [{ text: significant(gib, 4), value: gib }] : []),
+    { text: formatValue(rate, "%"), value: rate ?? NaN }, { text: formatValue(share, "%"), value: share ?? NaN }, ...(memory ? [{ text: formatDuration(per), value: per }] : []),
+  ]));
 }

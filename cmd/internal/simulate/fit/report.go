@@ -1,0 +1,264 @@
+package fit
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/agentx/agentx/cmd/internal/simulate/engine"
+	"github.com/agentx/agentx/cmd/internal/simulate/fleet"
+	"github.com/agentx/agentx/replay/measure"
+)
+
+// Error is a figure as it was measured and as the engine gives it.
+type Error struct {
+	Name                string
+	Measured, Simulated measure.Number
+	Relative            float64 // simulated/measured - 1; of a share the difference
+	Closed              float64 // the same where requests wait for the engine; NaN: this was not played
+}
+
+// Residue is how far off the times to the first token are of requests that have something in common.
+type Residue struct {
+	Of, From, To string
+	Requests     int
+	Median       float64 // simulated/measured - 1
+}
+
+// ByPlace orders requests of a load by the places of what was measured; nil: one was not sent.
+func ByPlace(list []Request, simulated []*fleet.Request) []*fleet.Request {
+	ordered := make([]*fleet.Request, len(list))
+	for _, q := range simulated {
+		ordered[q.ID] = q
+	}
+	return ordered
+}
+
+// Compare returns the figures of requests as they were measured and as an engine gives them, of those that hold returns true for. Simulated
+// requests stand by place.
+func Compare(list []Request, simulated []*fleet.Request, hold func(*Request) bool) (errors []Error) {
+	var measured, played sample
+	for k := range list {
+		r, q := &list[k], simulated[k]
+		if !hold(r) || q == nil || q.Tokens == 0 {
+			continue
+		}
+		measured.add(r.Sent, r.First, r.Last, r.Output, r.Prompt, r.Cached)
+		played.add(q.Arrival, q.First, q.Last, q.Tokens, q.Prompt, q.Reused)
+	}
+	was, is := measured.figures(), played.figures()
+	for k, f := range was {
+		e := Error{Name: f.name, Measured: f.value, Simulated: is[k].value, Closed: math.NaN()}
+		if f.value.IsMissing() {
+			continue
+		}
+		e.Relative = float64(is[k].value/f.value) - 1
+		if f.name == "hit_rate" {
+			e.Relative = float64(is[k].value - f.value)
+		}
+		errors = append(errors, e)
+	}
+	return errors
+}
+
+// sample is the durations of requests, in seconds.
+type sample struct {
+	ttft, itl, latency     []float64
+	from, to               int64
+	tokens, prompt, cached int64
+	unknown                bool // what was cached
+}
+
+// add adds a request.
+func (s *sample) add(sent, first, last int64, tokens, prompt, cached int) {
+	if len(s.ttft) == 0 {
+		s.from = sent
+	}
+	s.from, s.to = min(s.from, sent), max(s.to, last)
+	s.ttft, s.latency = append(s.ttft, float64(first-sent)/1e9), append(s.latency, float64(last-sent)/1e9)
+	if tokens > 1 {
+		s.itl = append(s.itl, float64(last-first)/1e9/float64(tokens-1))
+	}
+	s.tokens, s.prompt, s.cached = s.tokens+int64(tokens), s.prompt+int64(prompt), s.cached+int64(cached)
+	s.unknown = s.unknown || cached < 0
+}
+
+// figure is a named number.
+type figure struct {
+	name  string
+	value measure.Number
+}
+
+// figures returns those that are compared.
+func (s *sample) figures() (list []figure) {
+	for _, d := range []struct {
+		name   string
+		values []float64
+	}{{"ttft", s.ttft}, {"itl", s.itl}, {"latency", s.latency}} {
+		stat := measure.NewStat(d.values)
+		list = append(list, figure{d.name + ".p50", stat.P50}, figure{d.name + ".p95", stat.P95})
+	}
+	rate, hits := measure.Missing, measure.Missing
+	if s.to > s.from {
+		rate = measure.Number(float64(s.tokens) / (float64(s.to-s.from) / 1e9))
+	}
+	if !s.unknown && s.prompt > 0 {
+		hits = measure.Number(float64(s.cached) / float64(s.prompt))
+	}
+	return append(list, figure{"output_token_rate", rate}, figure{"hit_rate", hits})
+}
+
+// report fills a result with the engine of a trial and its errors.
+func (p *problem) report(r *Result, t *trial) error {
+	open, err := p.play(t.structure, t.formula, false)
+	if err != nil {
+		return err
+	}
+	seen := &engine.Seen{}
+	for _, track := range open.tracks {
+		for k := range track.works {
+			seen.Add(&track.works[k])
+		}
+	}
+	held := func(r *Request) bool { return !fitted(r) }
+	r.Residuals, r.Errors = p.residuals(open), Compare(p.list, open.requests, held)
+	closed, err := p.play(t.structure, t.formula, true)
+	if err != nil {
+		return err
+	}
+	for k, e := range Compare(p.list, closed.requests, held) {
+		r.Errors[k].Closed = e.Relative
+	}
+	t.formula.Seen = seen
+	r.Engine = p.config(t.structure, t.formula)
+	f := &engine.Fit{Requests: len(p.list), Disaggregated: t.split, Errors: map[string]float64{}}
+	for _, e := range r.Errors {
+		f.Errors[e.Name] = math.Round(e.Closed*1e4) / 1e4
+	}
+	r.Engine.Fit = f
+	return nil
+}
+
+// residuals groups the requests that were held out into quarters by prefix, batch and time.
+func (p *problem) residuals(open *played) (list []Residue) {
+	var held []int
+	for k := range p.list {
+		if !fitted(&p.list[k]) && open.requests[k].Tokens > 0 {
+			held = append(held, k)
+		}
+	}
+	for _, by := range []struct {
+		name string
+		of   func(k int) float64
+		text func(v float64) string
+	}{
+		{"prefix", func(k int) float64 { return float64(open.requests[k].Reused) }, func(v float64) string { return itoa(int(v)) }},
+		{"in flight", func(k int) float64 { return float64(p.inFlight(k)) }, func(v float64) string { return itoa(int(v)) }},
+		{"sent at, s", func(k int) float64 { return float64(p.list[k].Sent) / 1e9 }, func(v float64) string { return fmt.Sprintf("%.0f", v) }},
+	} {
+		slices.SortStableFunc(held, func(a, b int) int {
+			switch x, y := by.of(a), by.of(b); {
+			case x < y:
+				return -1
+			case x > y:
+				return 1
+			}
+			return 0
+		})
+		for q := range 4 {
+			part := held[q*len(held)/4 : (q+1)*len(held)/4]
+			if len(part) == 0 {
+				continue
+			}
+			var off []float64
+			for _, k := range part {
+				r, s := &p.list[k], open.requests[k]
+				off = append(off, float64(s.First-s.Arrival)/float64(r.First-r.Sent)-1)
+			}
+			list = append(list, Residue{by.name, by.text(by.of(part[0])), by.text(by.of(part[len(part)-1])), len(part), float64(measure.NewStat(off).P50)})
+		}
+	}
+	return list
+}
+
+// inFlight returns how many requests were in flight when one was sent, that one included.
+func (p *problem) inFlight(k int) (n int) {
+	at := p.list[k].Sent
+	for i := range p.list[:k+1] {
+		if p.list[i].Last > at {
+			n++
+		}
+	}
+	return n
+}
+
+// Text returns a result for people.
+func (r *Result) Text() string {
+	var b strings.Builder
+	c := r.Engine
+	fmt.Fprintf(&b, "%-24s%-16s%-16s%10s%10s\n", "structure", "fits best", "else", "error", "else")
+	for _, m := range r.Margins {
+		other, note := percent(m.Worse), ""
+		if math.IsInf(m.Worse, 1) {
+			other = "impossible"
+		}
+		if !m.Decided() {
+			note = "  the run does not tell them apart"
+		}
+		fmt.Fprintf(&b, "%-24s%-16s%-16s%10s%10s%s\n", m.Of, m.Chosen, m.Other, percent(m.Score), other, note)
+	}
+	f := c.Timing.Formula
+	fmt.Fprintf(&b, "\npass_ms %.4g, weights_ms %.4g, token_ms %.4g, attention_ms %.4g, kv_token_ms %.4g\nseen: %s\n\n", f.Pass, f.Weights, f.Token, f.Attention, f.KV, f.Seen)
+	b.WriteString(Table(r.Errors))
+	fmt.Fprintf(&b, "\n%-24s%-24s%10s%10s\n", "ttft by", "from, to", "requests", "median")
+	for _, one := range r.Residuals {
+		fmt.Fprintf(&b, "%-24s%-24s%10d%10s\n", one.Of, one.From+" to "+one.To, one.Requests, signed(one.Median))
+	}
+	return b.String()
+}
+
+// Table returns measured beside simulated figures for people.
+func Table(errors []Error) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%-24s%12s%12s%12s", "", "measured", "simulated", "error")
+	closed := len(errors) > 0 && !math.IsNaN(errors[0].Closed)
+	if closed {
+		fmt.Fprintf(&b, "%12s", "closed loop")
+	}
+	b.WriteByte('\n')
+	for _, e := range errors {
+		fmt.Fprintf(&b, "%-24s%12s%12s%12s", e.Name, show(e.Name, e.Measured), show(e.Name, e.Simulated), signed(e.Relative))
+		if closed {
+			fmt.Fprintf(&b, "%12s", signed(e.Closed))
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// show writes a figure with its unit.
+func show(name string, v measure.Number) string {
+	switch {
+	case v.IsMissing():
+		return "-"
+	case name == "hit_rate":
+		return percent(float64(v))
+	case name == "output_token_rate":
+		return fmt.Sprintf("%.4g/s", float64(v))
+	}
+	return fmt.Sprintf("%.4g s", float64(v))
+}
+
+func percent(v float64) string { return fmt.Sprintf("%.2f %%", 100*v) }
+func signed(v float64) string  { return fmt.Sprintf("%+.2f %%", 100*v) }
+func itoa(n int) string        { return strconv.Itoa(n) }
+
+// onOff is the word of a truth.
+func onOff(on bool) string {
+	if on {
+		return "on"
+	}
+	return "off"
+}

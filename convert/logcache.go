@@ -356,7 +356,7 @@ func (f *Fidelity) add(u *text.Turn) {
 
 // keptIDs is how many tokens of texts ReadLogs keeps at least, for a caller that asks for them, and maxIDs how many bytes they take at most.
 const (
-	keptIDs = 4 << 20
+	keptIDs = 1 << 20
 	maxIDs  = 2 * keptIDs * 4
 )
 

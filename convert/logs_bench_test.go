@@ -82,6 +82,10 @@ func atMost(b *testing.B, what string, figure, bound float64) {
 
 // BenchmarkTextCache compares a conversion of logs with the least that it must do: SHA-256 of the files, and one pass over their JSON.
 // bytes/byte is how large the cache is beside its log.
+//
+// 348 MB of real logs of Claude Code take 2.8 s of CPU, 125 MB/s: SHA-256 with the first reading 0.35 s, the second reading 0.2, members of
+// rows 0.55, texts and their digests 0.55, the tokens of 13,000 answers whose recorded length is a placeholder 0.3, bodies 0.4, the arenas of
+// a new root 0.2. At 300 MB/s it would be 1.2 s, of which the first and the fifth leave half.
 func BenchmarkTextCache(b *testing.B) {
 	dir, data := claudeLogs(b, 120)
 	base := textOptions(b, dir)
@@ -112,7 +116,7 @@ func BenchmarkTextCache(b *testing.B) {
 		build = min(build, fastest(1, func() { o.convert(b) }))
 	}
 	b.ReportMetric(float64(len(data))/1e6/build.Seconds(), "MB/s-of-the-fastest")
-	atMost(b, "x-least", float64(build)/float64(floor), 4.7)
+	atMost(b, "x-least", float64(build)/float64(floor), 4)
 	atMost(b, "bytes/byte", float64(size)/float64(len(data)), 0.27)
 }
 

@@ -212,9 +212,10 @@ func newConvert() *cobra.Command {
 of the cache. doc/traces.md says what a trace looks like.
 
 INPUT is one of:
-  a directory    its .json, .jsonl, .ndjson and .parquet files, all but the last also as .zst and .gz, by
-                 name; of a directory that capture made, its finished traces
-  a file         one trace, JSON lines or Parquet, plain or as gzip or zstd: its content says which
+  a directory    its .json, .jsonl, .ndjson, .csv and .parquet files, all but the last also as .zst and
+                 .gz, by name; of a directory that capture made, its finished traces
+  a file         one trace, JSON lines or Parquet, plain or as gzip or zstd: its content says which. Rows may be traces, or requests
+                 without text: of Mooncake, Dynamo or Bailian, or a table (CSV) of Azure or BurstGPT
   -              the same on standard input
   hf://datasets/OWNER/NAME[@REVISION][/PATH], or a name of "agentx fetch --list"
   demo           16 small traces inside agentx

@@ -55,9 +55,7 @@ var foreignFiles = []struct {
 	{"a.tsv", "prompt\tcompletion\nx\ty\n", "it cannot be read: it is CSV", "another file: this one says neither"},
 	{"quoted.csv", "\"a\",\"b c\"\r\n1,2\r\n", "it cannot be read: it is CSV", "another file: this one says neither"},
 
-	{"header.jsonl", `{"schema":"dynamo.agentic_mooncake","version":3,"block_size":64,"hash_id_scope":"local","source":{"format":"x"}}`, "schema: want dynamo.agentic_mooncake, version 2", ""},
 	{"rows.jsonl", `{"request_id":"r0","play_id":"p","session_id":"r0","model":"m","input_length":64,"output_length":2,"hash_ids":[0],"not_before_ms":0,"dependencies":[]}`, "rows of version 2 without their header", "the whole file: its first row has schema and block_size"},
-	{"later.jsonl", `{"request_id":"r0","input_length":64,"output_length":2,"hash_ids":[0],"timestamp":0}` + "\n" + `{"request_id":"r1","input_length":64,"output_length":2,"hash_ids":[0],"wait_for":["r0"]}`, "wait_for: this is agentic_mooncake of Dynamo, in a file whose first row is a plain Mooncake row", `the file with "wait_for":[] in its first row`},
 	{"lengths.jsonl", `{"timestamp":0,"input_length":5,"output_length":1}`, "this is a Mooncake row without hash_ids", "a file whose rows have hash_ids"},
 
 	{"profile_export.jsonl", `{"metadata":{"session_num":0},"metrics":{"request_latency":{"value":1,"unit":"ms"}},"error":null}`, "this is a record of a run of AIPerf", "agentx report DIR --compare"},
@@ -72,6 +70,21 @@ var foreignFiles = []struct {
 	{"capture.jsonl", `{"captureData":{"endpointInput":{"data":"{}","encoding":"JSON"}},"eventMetadata":{"eventId":"1","inferenceTime":"2026-01-02T15:00:00Z"},"eventVersion":"0"}`, "this is a capture of SageMaker", "the bodies of its requests"},
 	{"baseten.jsonl", `{"prompt":"hi","timestamp_start_unix_ms":1767366000000,"session_id":"a","output_tokens":5}`, "this is a trace of Baseten", "its columns as JSON lines"},
 	{"tracelab.jsonl", `{"session_id":"p:1","round_index":0,"provider":"p","input_tokens_total":10,"prefix_tokens":4,"newly_append_tokens":6,"timing_events":[],"tools":[]}`, "this is a row of TraceLab", "another file: agentx fetch"},
+}
+
+// Of files of Dynamo in which a row cannot be read, the error says what to do; --skip-invalid leaves the row out.
+func TestRowsOfDynamoAreNamed(t *testing.T) {
+	for _, f := range []struct{ name, data, want, try string }{
+		{"header.jsonl", `{"schema":"dynamo.agentic_mooncake","version":3,"block_size":64,"hash_id_scope":"local","source":{"format":"x"}}`, "schema: want dynamo.agentic_mooncake, version 2", ""},
+		{"later.jsonl", `{"request_id":"r0","input_length":64,"output_length":2,"hash_ids":[0],"timestamp":0}` + "\n" + `{"request_id":"r1","input_length":64,"output_length":2,"hash_ids":[0],"wait_for":["r0"]}`, "wait_for: this is agentic_mooncake of Dynamo, in a file whose first row is a plain Mooncake row", `the file with "wait_for":[] in its first row`},
+	} {
+		path := filepath.Join(t.TempDir(), f.name)
+		require.NoError(t, os.WriteFile(path, []byte(f.data+"\n"), 0o666))
+		var problems strings.Builder
+		assert.Equal(t, exitFailed, run([]string{"convert", path, "--quiet", "--cache", t.TempDir()}, nil, &problems, &problems), f.name)
+		assert.Contains(t, problems.String(), f.want)
+		assert.Contains(t, problems.String(), f.try)
+	}
 }
 
 // A file of another program is called by its name, and the way out is said. None of them is hinted at --skip-invalid, which would

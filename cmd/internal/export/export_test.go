@@ -237,6 +237,8 @@ func TestWrittenRows(t *testing.T) {
 		total, err := export.Write(t.Context(), c, format, text)
 		require.NoError(t, err)
 		assert.Contains(t, text.String(), want)
+		assert.NotContains(t, text.String(), "\n\n")
+		assert.True(t, strings.HasSuffix(text.String(), "}\n"))
 		assert.Equal(t, export.Total{BlockSize: 64, Traces: 1, Sessions: 1, Requests: 3, PromptTokens: 378, OutputTokens: 9}, total)
 	}
 }

@@ -59,7 +59,7 @@ func (x *exporter) weka() error {
 		}
 		r.Entries = append(r.Entries, p.entry)
 	}
-	x.text = append(r.AppendJSON(x.text[:0]), '\n')
+	x.text = r.AppendJSON(x.text[:0])
 	_, err := x.out.Write(x.text)
 	return err
 }

@@ -24,6 +24,7 @@ import (
 
 	"github.com/agentx/agentx/cmd/internal/simulate/engine"
 	"github.com/agentx/agentx/cmd/internal/simulate/fleet"
+	"github.com/agentx/agentx/cmd/internal/simulate/planner"
 	"github.com/agentx/agentx/cmd/internal/simulate/preset"
 	"github.com/agentx/agentx/cmd/internal/simulate/router"
 )
@@ -372,4 +373,57 @@ func besideDynamo(t *testing.T, path string, text []byte, theirs dynamoRun) (wor
 		why = fmt.Sprintf("%d requests, want %d", len(r.Requests), len(theirs.Requests))
 	}
 	return worst, why
+}
+
+// plannersNotYet are the runs with a planner whose ticks differ, with a bound of how many do.
+var plannersNotYet = map[string]int{
+	"C agg sla load-only": 194, "D agg sla load+throughput": 196, "C2 agg sla load": 61, // of the models of sla
+	"F2 disagg throughput, max_model_len": 56,
+}
+
+// dynamoTick is a tick of Dynamo's planner: of each pool the active and the starting workers.
+type dynamoTick struct {
+	At              float64 `json:"at_ms"`
+	Prefill, Decode [2]int
+	Load            planner.Reason
+	Throughput      planner.Reason
+}
+
+// The planner of Dynamo 1.6.1 over the first 3,000 rows of the conversation trace: instants, workers and reasons of every tick.
+//
+// Covers S-36.
+func TestPlannerOfDynamo(t *testing.T) {
+	var list []struct {
+		dynamoFleet
+		Planner json.RawMessage
+		Ticks   []dynamoTick
+	}
+	readCases(t, "dynamo-1.6.1-planner.json", &list)
+	require.Len(t, list, 9)
+	inputs := dynamoInputs{made: map[string]*Input{}}
+	for _, one := range list {
+		one.Engine = json.RawMessage(strings.Replace(string(one.Engine), `, "startup_time": null`, "", 1))
+		c := dynamoConfig(t, one.dynamoFleet, inputs.of(t, one.Trace))
+		p, err := planner.Parse(one.Planner, planner.Default())
+		require.NoError(t, err, one.Name)
+		c.Planner = &p
+		r, err := Run(context.Background(), c)
+		require.NoError(t, err, one.Name)
+		differ := max(len(one.Ticks)-len(r.Planned.Ticks), len(r.Planned.Ticks)-len(one.Ticks))
+		for k, want := range one.Ticks[:min(len(one.Ticks), len(r.Planned.Ticks))] {
+			tick := r.Planned.Ticks[k]
+			got := dynamoTick{At: float64(tick.At) / 1e6, Load: tick.LoadReason, Throughput: tick.ThroughputReason}
+			for i, pool := range tick.Pools {
+				*[]*[2]int{&got.Decode, &got.Prefill}[len(tick.Pools)-1-i] = [2]int{pool.Active, pool.Starting}
+			}
+			if got != want {
+				if differ++; differ < 4 {
+					t.Logf("%s: %+v, want %+v", one.Name, got, want)
+				}
+			}
+		}
+		most, known := plannersNotYet[one.Name]
+		require.LessOrEqual(t, differ, most, "%s: ticks that differ", one.Name)
+		require.True(t, !known || differ > 0, "%s is right now: take it from plannersNotYet", one.Name)
+	}
 }

@@ -3,7 +3,9 @@ package synth
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -32,7 +34,10 @@ func described(text string, most int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, v := range values {
+	for k, v := range values {
+		if slices.ContainsFunc(values[:k], func(before [2]string) bool { return before[0] == v[0] }) {
+			return nil, fmt.Errorf("%s stands twice: leave one out", v[0])
+		}
 		if err := o.set(v[0], v[1]); err != nil {
 			return nil, err
 		}
@@ -96,6 +101,9 @@ func (o *Options) set(key, value string) (err error) {
 		*numbers[key], err = strconv.Atoi(value)
 	default:
 		return fmt.Errorf("%q: want isl, osl, requests or traces, shared-prefix, groups, turns, gap, seed", key)
+	}
+	if number := (*strconv.NumError)(nil); errors.As(err, &number) {
+		err = errors.New("want a whole number")
 	}
 	if err != nil {
 		return fmt.Errorf("%s=%s: %w", key, value, err)

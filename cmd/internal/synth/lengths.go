@@ -43,7 +43,7 @@ const (
 // ParseDistribution reads N, normal:MEAN,SD, lognormal:MEAN,SD, uniform:A-B, or the name of a CSV file, of which it takes the named column:
 // the only one, or the first where there is no header.
 func ParseDistribution(text, column string) (Distribution, error) {
-	wrong := fmt.Errorf("%s: want N, normal:MEAN,SD, lognormal:MEAN,SD, uniform:A-B or a FILE.csv", text)
+	wrong := fmt.Errorf("%s: want N, normal:MEAN,SD, lognormal:MEAN,SD, uniform:A-B or a FILE.csv, of 1 to %d tokens", text, trace.MaxTokens)
 	if strings.HasSuffix(text, ".csv") {
 		rows, err := readColumn(text, column)
 		return Distribution{kind: "file", rows: rows, file: text}, err
@@ -91,6 +91,9 @@ func readColumn(path, column string) (list []int, err error) {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 		line, _ := r.FieldPos(0)
+		if line == 1 {
+			fields[0] = strings.TrimPrefix(fields[0], "\ufeff")
+		}
 		n, err := strconv.Atoi(strings.TrimSpace(fields[at]))
 		if err != nil && line == 1 {
 			if at = slices.Index(fields, column); at < 0 && len(fields) > 1 {

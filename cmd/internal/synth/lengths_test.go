@@ -85,7 +85,7 @@ func TestDistributions(t *testing.T) {
 		assert.InDelta(t, want[1], math.Sqrt(squares/n-mean*mean), want[1]/20+1e-3, text)
 	}
 	path := filepath.Join(t.TempDir(), "lengths.csv")
-	require.NoError(t, os.WriteFile(path, []byte("osl,isl\n1,100\n2,200\n3,300\n"), 0o600))
+	require.NoError(t, os.WriteFile(path, []byte("\ufeffosl,isl\n1,100\n2,200\n3,300\n"), 0o600))
 	seen := map[int64]bool{}
 	for _, tr := range loadOf(t, Options{Traces: 40, Lengths: Lengths{ISL: distribution(t, path, "isl"), OSL: distribution(t, path, "osl")}}) {
 		q := tr.Entries[0].Request
@@ -114,12 +114,13 @@ func TestDescribed(t *testing.T) {
 	assert.Empty(t, none)
 	assert.NoError(t, err)
 	for text, want := range map[string]string{
-		"synth:":                            `"": want key=value`,
-		"synth:osl=5":                       "isl is missing: want synth:isl=N,osl=N,requests=N",
-		"synth:isl=5,osl=5,requests=300000": "300000 requests: want at most 200000: agentx synth --output FILE makes more",
-		"synth:isl=5,osl=5,request=3":       `"request": want isl, osl, requests or traces, shared-prefix, groups, turns, gap, seed`,
-		"synth:isl=5,osl=5,requests=a":      `requests=a: strconv.Atoi: parsing "a": invalid syntax`,
-		"synth:isl=0,osl=5,requests=1":      "isl=0: 0: want N, normal:MEAN,SD, lognormal:MEAN,SD, uniform:A-B or a FILE.csv",
+		"synth:":                             `"": want key=value`,
+		"synth:osl=5":                        "isl is missing: want synth:isl=N,osl=N,requests=N",
+		"synth:isl=5,osl=5,requests=300000":  "300000 requests: want at most 200000: agentx synth --output FILE makes more",
+		"synth:isl=5,osl=5,request=3":        `"request": want isl, osl, requests or traces, shared-prefix, groups, turns, gap, seed`,
+		"synth:isl=5,osl=5,requests=a":       "requests=a: want a whole number",
+		"synth:isl=0,osl=5,requests=1":       "isl=0: 0: want N, normal:MEAN,SD, lognormal:MEAN,SD, uniform:A-B or a FILE.csv, of 1 to 16777216 tokens",
+		"synth:isl=5,osl=5,requests=1,isl=6": "isl stands twice: leave one out",
 	} {
 		_, err := Described(text)
 		assert.EqualError(t, err, want, text)

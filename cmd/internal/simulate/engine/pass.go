@@ -591,7 +591,10 @@ func (w *Worker) recordPass(now int64) {
 	})
 	w.record.Prefill.Tokens, w.record.Prefill.Prefix = w.pass.chunk, w.pass.prefix
 	w.record.Decode = w.group(w.running, func(r *Request) (int, bool) {
-		return r.length(), r.computed >= r.length() && !(w.rules.firstAtPrefill && r.Tokens == 0)
+		if w.rules.atPrefill { // a request that computes no part of its prompt
+			return r.length(), r.used.pass == w.pass.number && r.used.chunk == 0
+		}
+		return r.length(), r.computed >= r.length()
 	})
 	w.record.Decode.Tokens = w.kvTokens(w.record.Decode.Tokens)
 	w.recordQueue()

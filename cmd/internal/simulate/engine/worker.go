@@ -107,6 +107,7 @@ type rules struct {
 	caching, chunked, fifo, reserveOutput            bool // reserveOutput: trtllm
 	gate, freeHit, partial, visibleAllocated, merge  bool
 	blockAtEmission, firstAtPrefill, uniqueKV        bool
+	atPrefill                                        bool // a record counts a request that computes its prompt for that alone
 	deadEnd, sglang                                  bool
 	freeOnly                                         bool // a stretch evicts nothing
 	role                                             Role
@@ -122,7 +123,7 @@ func New(o Options) *Worker {
 			caching: c.PrefixCaching, chunked: c.ChunkedPrefill, fifo: c.PreemptionMode == fifo, reserveOutput: c.Type == TRTLLM,
 			gate: s.Admission == preset.AdmitGate, freeHit: s.FullHit == preset.FullHitFree, partial: s.Alloc == preset.AllocPartial,
 			visibleAllocated: s.BlockVisible == preset.VisibleAllocated, merge: s.Duplicates == preset.DuplicatesMerge,
-			blockAtEmission: s.SampledBlock == preset.SampledAtEmission, firstAtPrefill: s.FirstToken == preset.FirstAtPrefill && o.Role == Aggregated,
+			blockAtEmission: s.SampledBlock == preset.SampledAtEmission, firstAtPrefill: s.FirstToken == preset.FirstAtPrefill && o.Role == Aggregated, atPrefill: s.FirstToken == preset.FirstAtPrefill,
 			uniqueKV: s.DecodeKV == preset.KVUniqueBlocks, deadEnd: s.Impossible == preset.ImpossibleDeadEnd, role: o.Role,
 		},
 	}

@@ -254,19 +254,19 @@ func (r *run) tick() (changed bool, err error) {
 	return true, nil
 }
 
-// roundRobin gives request n to active worker n mod their number: doc/spec/simulate.md 7.2.
+// roundRobin gives requests to the active workers in turn: doc/spec/simulate.md 7.2.
 type roundRobin struct {
 	active []int
-	count  int
+	next   int // place of the next worker; behind the last: the first
 }
 
 func (r *roundRobin) Workers(_ int64, active []int) { r.active = active }
 
 // Route returns the next active worker in turn.
 func (r *roundRobin) Route(int64, *Request) (worker int, ok bool) {
-	worker = r.active[r.count%len(r.active)]
-	r.count++
-	return worker, true
+	at := r.next % len(r.active)
+	r.next = at + 1
+	return r.active[at], true
 }
 
 func (r *roundRobin) Next(int64) (*Request, int)   { return nil, 0 }

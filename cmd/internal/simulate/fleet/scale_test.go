@@ -99,7 +99,7 @@ func TestScaling(t *testing.T) {
 	require.Equal(t, []PoolState{
 		{Active: []int{0, 1}}, {Active: []int{0, 1, 2, 3}}, {Active: []int{0, 1, 2, 3}}, {Active: []int{0}, Draining: []int{1, 2}},
 	}, states)
-	require.Equal(t, []int{0, 1, 0, 1, 0, 1, 2, 3, 0, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 4}, workersOf(got))
+	require.Equal(t, []int{0, 1, 0, 1, 0, 1, 2, 3, 0, 1, 2, 0, 0, 0, 0, 0, 0, 0, 4, 0}, workersOf(got))
 	var lives [][4]int64
 	for _, w := range got.Workers[0] {
 		lives = append(lives, [4]int64{w.Ordered, w.Ready, w.Drained, w.Gone})
@@ -141,7 +141,7 @@ func TestScalingDown(t *testing.T) {
 		gone = append(gone, w.Gone)
 	}
 	require.Equal(t, []int64{got.Duration, 30e6, 30e6, 30e6, 20e6, got.Duration}, gone)
-	require.Equal(t, []int{0, 0, 0, 0, 0, 5, 0, 5}, workersOf(got)[:8])
+	require.Equal(t, []int{0, 0, 0, 0, 5, 0, 5, 0}, workersOf(got)[:8])
 }
 
 // Requests that come while no worker is active wait for one, in their order. Without one to come, that is a dead end: ticks are no events.

@@ -125,6 +125,7 @@ func (c Config) checkBudget(gpus []int) error {
 var upstream = map[string]string{
 	"ttft": "ttft_ms", "itl": "itl_ms", "load_predictor": "predictor", "max_num_fpm_samples": "max_samples",
 	"throughput_adjustment_interval": "throughput_interval", "load_adjustment_interval": "load_interval",
+	"throughput_adjustment_interval_seconds": "throughput_interval", "load_adjustment_interval_seconds": "load_interval",
 	"load_min_observations": "min_observations", "fpm_sample_bucket_size": "bucket_count",
 }
 
@@ -133,6 +134,8 @@ const (
 	keySensitivity = "load_scaling_down_sensitivity" // percent
 	keyReport      = "report_filename"               // the page has a flag of its own
 	keySweeping    = "pre_deployment_sweeping_mode"  // the engine's own timing is swept, always
+	keyEnvironment = "environment"                   // where the fleet runs
+	keyBackend     = "backend"                       // which engine it has
 )
 
 // Parse returns base with the keys of a JSON object, upstream's spellings included. It refuses keys that do not exist, with the nearest
@@ -152,7 +155,7 @@ func translate(key string, value json.RawMessage) (name string, own json.RawMess
 		return upstream[key], value, nil
 	case key == keySweeping && string(value) != `"rapid"`:
 		return "", nil, fmt.Errorf(`%s %s: want "rapid"`, key, value)
-	case key == keyReport || key == keySweeping:
+	case key == keyReport, key == keySweeping, key == keyEnvironment, key == keyBackend:
 		return "", nil, nil
 	case key == keySensitivity:
 		var percent float64

@@ -108,7 +108,7 @@ func (p *Planner) settle(t *Tick, list []verdict) (want []int) {
 		want[i] = max(lifted[i], p.config.MinEndpoint)
 		t.Pools[i].Recommended = want[i]
 	}
-	want = withinBudget(want, p.gpus, p.config.MaxGPUBudget, p.config.MinEndpoint)
+	want, held := p.guarded(t, want)
 	reasons := make([]Reason, len(list))
 	changed := false
 	for i, v := range list {
@@ -118,11 +118,36 @@ func (p *Planner) settle(t *Tick, list []verdict) (want []int) {
 		t.Pools[i].LoadReason = reasons[i]
 		changed = changed || want[i] != active
 	}
-	t.LoadReason = aggregate(reasons)
+	if t.LoadReason = aggregate(reasons); held {
+		t.LoadReason = budgetHold
+	}
 	if !changed {
 		return nil
 	}
 	return want
+}
+
+// guarded returns what the budget allows of a decision. It turns no direction around: where the budget is spent, a pool grows only if the
+// other shrinks, and a fleet that would move otherwise than load asks is held.
+func (p *Planner) guarded(t *Tick, want []int) (final []int, held bool) {
+	now, spent, up, down := make([]int, len(want)), 0, false, false
+	for i := range want {
+		now[i] = t.Pools[i].Active
+		spent += now[i] * p.gpus[i]
+		up, down = up || want[i] > now[i], down || want[i] < now[i]
+	}
+	final = withinBudget(want, p.gpus, p.config.MaxGPUBudget, p.config.MinEndpoint)
+	if p.config.MaxGPUBudget < 0 || spent > p.config.MaxGPUBudget {
+		return final, false
+	}
+	held = spent == p.config.MaxGPUBudget && up && !down
+	for i := range want {
+		held = held || final[i] < min(now[i], want[i]) || final[i] > max(now[i], want[i])
+	}
+	if held {
+		return now, true
+	}
+	return final, false
 }
 
 // reasonOf says why a pool of so many active workers gets as many as want. capped: the throughput floor kept it from shrinking further.
@@ -230,10 +255,15 @@ func (p *Planner) byUse(k kind, e Engine, t *PoolTick) verdict {
 	}
 	full := func(now EngineNow) bool { u := use(now); return u > b.up || b.atUp && u == b.up }
 	busy := func(now EngineNow) bool { u := use(now); return u > b.down || !b.atDown && u == b.down }
+	tooMuch := func(now EngineNow) bool { // for a survivor
+		return p.consolidation && use(now)*float64(t.Active)/float64(t.Active-1) >= b.up
+	}
 	switch {
+	case k == prefillKind && e.ContextLength == 0:
+		return verdict{reason: insufficientData}
 	case slices.ContainsFunc(t.Engines, full):
 		return verdict{step: 1, defined: true}
-	case t.Active > p.config.MinEndpoint && !slices.ContainsFunc(t.Engines, busy):
+	case t.Active > p.config.MinEndpoint && !slices.ContainsFunc(t.Engines, busy) && !slices.ContainsFunc(t.Engines, tooMuch):
 		return verdict{step: -1, defined: true}
 	}
 	return verdict{defined: true}

@@ -181,7 +181,8 @@ func TestLoadReasons(t *testing.T) {
 		{passes: [][3]int{{}, {}}, n: 2, more: 1, set: []string{"scale_while_scaling", "on"}, want: scalingInProgress, targets: 3}, // agg waits always
 		{target: targetThroughput, passes: [][3]int{{0, 262144, 0}, {}}, n: 2, want: noChange, targets: 2},
 		{target: targetThroughput, passes: [][3]int{{1, 262144, 0}, {}}, n: 2, want: scaleUp, targets: 3},
-		{target: targetThroughput, passes: [][3]int{{0, 157286, 0}, {}}, n: 2, want: scaleDown, targets: 1},
+		{target: targetThroughput, passes: [][3]int{{0, 157286, 0}, {}}, n: 2, want: noChange, targets: 2}, // one would be too full
+		{target: targetThroughput, passes: [][3]int{{0, 131071, 0}, {}}, n: 2, want: scaleDown, targets: 1},
 		{target: targetThroughput, passes: [][3]int{{0, 157286, 1}, {}}, n: 2, want: noChange, targets: 2},
 		{target: TargetLatency, passes: [][3]int{{0, 104858, 0}, {}}, n: 2, want: scaleUp, targets: 3},
 		{target: TargetLatency, passes: [][3]int{{0, 26214, 0}, {}}, n: 2, want: scaleDown, targets: 1},

@@ -73,6 +73,7 @@ type Planner struct {
 	discount      bool // cached prefixes are no work
 	consolidation bool
 	whileScaling  bool
+	idleEmpty     bool // an engine without a pass is empty
 	engines       []Engine
 	gpus          []int
 
@@ -99,7 +100,7 @@ func New(o Options) (*Planner, error) {
 	c, s := o.Config.Resolve(), o.Switches
 	p := &Planner{
 		config: c, balance: s.Balance, count: s.TrafficNumReq, discount: s.HitDiscount == preset.On, consolidation: s.Consolidation == preset.On,
-		whileScaling: s.ScaleWhileScaling == preset.On, engines: o.Engines, clock: newClock(c, s.TickTime), window: newWindow(0, s.TrafficNumReq),
+		whileScaling: s.ScaleWhileScaling == preset.On, idleEmpty: s.IdleEngine == preset.IdleEmpty, engines: o.Engines, clock: newClock(c, s.TickTime), window: newWindow(0, s.TrafficNumReq),
 	}
 	name, _ := o.predictor() // Validate has asked
 	for _, one := range []*predictor{&p.forecast.requests, &p.forecast.isl, &p.forecast.osl, &p.forecast.hit} {
@@ -116,7 +117,7 @@ func New(o Options) (*Planner, error) {
 		p.floors = append(p.floors, c.MinEndpoint)
 		p.missed = append(p.missed, 0)
 	}
-	if c.Target != TargetSLA {
+	if c.Target != TargetSLA || s.Bootstrap != preset.On {
 		return p, nil // fixed bounds need no model
 	}
 	return p, p.bootstrap()
@@ -184,7 +185,8 @@ func (p *Planner) Tick(event int64, pools []Workers) (t *Tick, targets []int, er
 
 // look notes the workers and their last passes, and forgets those that are no longer active.
 func (p *Planner) look(t *Tick, pools []Workers) {
-	hours := float64(t.At-p.last) / 3600e9
+	before := p.last
+	hours := float64(t.At-before) / 3600e9
 	p.last = t.At
 	for i, w := range pools {
 		one := PoolTick{Name: p.config.pools()[i], Active: len(w.Active), Starting: w.Starting, Draining: w.Draining}
@@ -195,7 +197,17 @@ func (p *Planner) look(t *Tick, pools []Workers) {
 			}
 		}
 		for _, id := range w.Active {
-			if now, ok := p.states[i][id]; ok {
+			now, ok := p.states[i][id]
+			if p.idleEmpty {
+				if !ok {
+					now = EngineNow{Worker: id, since: before}
+				}
+				if n := (t.At - now.since) / idle; n > 0 {
+					now, ok = EngineNow{Worker: id, since: now.since + n*idle}, true
+					p.states[i][id] = now
+				}
+			}
+			if ok {
 				one.Engines = append(one.Engines, now)
 			}
 		}
@@ -204,6 +216,9 @@ func (p *Planner) look(t *Tick, pools []Workers) {
 	}
 	t.GPUHours = p.hours
 }
+
+// idle is after how many nanoseconds without the end of a pass an engine says that it is idle, where the switch idle-engine is empty.
+const idle = 1_000_000_000
 
 // drain ends the traffic window with the tick, and begins the next.
 func (p *Planner) drain(t *Tick) {
@@ -240,7 +255,7 @@ type Engine struct {
 	MaxBatchedTokens int // MBT: the budget of a pass
 	MaxSeqs          int // 0: unknown
 	MaxKV            int // tokens of the pool; 0: unknown
-	ContextLength    int // of the longest request
+	ContextLength    int // of the longest request; 0: unknown
 	GPUs             int // of a worker
 	Timing           Timing
 }
@@ -253,7 +268,7 @@ func (e Engine) validate() error {
 	for _, n := range []struct {
 		name         string
 		value, least int
-	}{{"MaxBatchedTokens", e.MaxBatchedTokens, 1}, {"MaxKV", e.MaxKV, 1}, {"ContextLength", e.ContextLength, 1}, {"GPUs", e.GPUs, 0}} {
+	}{{"MaxBatchedTokens", e.MaxBatchedTokens, 1}, {"MaxKV", e.MaxKV, 1}, {"ContextLength", e.ContextLength, 0}, {"GPUs", e.GPUs, 0}} {
 		if n.value < n.least {
 			return fmt.Errorf("%s %d: want at least %d", n.name, n.value, n.least)
 		}
@@ -269,10 +284,7 @@ type Timing interface {
 
 // EngineOf returns what a planner knows of an engine.
 func EngineOf(c engine.Config, t *engine.Timing) Engine {
-	kv := c.Blocks * c.BlockSize
-	e := Engine{MaxBatchedTokens: c.MaxBatchedTokens, MaxSeqs: c.MaxSeqs, MaxKV: kv, ContextLength: kv, GPUs: c.GPUsPerWorker, Timing: t}
-	if c.MaxModelLen > 0 {
-		e.ContextLength = min(e.ContextLength, c.MaxModelLen)
+	return Engine{
+		MaxBatchedTokens: c.MaxBatchedTokens, MaxSeqs: c.MaxSeqs, MaxKV: c.Blocks * c.BlockSize, ContextLength: c.MaxModelLen, GPUs: c.GPUsPerWorker, Timing: t,
 	}
-	return e
 }

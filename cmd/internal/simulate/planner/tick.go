@@ -63,6 +63,8 @@ type EngineNow struct {
 	QueuedPrefill int `json:"queued_prefill_tokens"`
 	KV            int `json:"kv_tokens"` // scheduled
 	QueuedKV      int `json:"queued_kv_tokens"`
+
+	since int64 // when the pass ended, or when it was last taken for idle
 }
 
 // Workers are the workers of a pool.
@@ -114,6 +116,7 @@ const (
 	scalingInProgress   Reason = "scaling_in_progress"
 	workerCountMismatch Reason = "worker_count_mismatch"
 	insufficientData    Reason = "insufficient_data"
+	budgetHold          Reason = "gpu_budget_guard_hold"
 )
 
 // The reasons of throughput decisions.
@@ -130,7 +133,7 @@ const (
 var (
 	LoadReasons = []Reason{
 		scaleUp, scaleDown, scaleDownCapped, scaleDownRefused, noChange, disabled, noPassData, scalingInProgress,
-		workerCountMismatch, insufficientData,
+		workerCountMismatch, insufficientData, budgetHold,
 	}
 	ThroughputReasons = []Reason{scale, setLowerBound, disabled, noTrafficData, predictFailed, modelNotReady, partnerNotReady}
 )
@@ -346,7 +349,7 @@ func (p *Planner) absorb() {
 	for k := range p.records {
 		r := &p.records[k]
 		p.models[r.pool].observe(r)
-		p.states[r.pool][int(r.worker)] = EngineNow{Worker: int(r.worker), QueuedPrefill: r.queuedPrefill, KV: r.kv, QueuedKV: r.queued}
+		p.states[r.pool][int(r.worker)] = EngineNow{Worker: int(r.worker), QueuedPrefill: r.queuedPrefill, KV: r.kv, QueuedKV: r.queued, since: r.end}
 	}
 	p.records = p.records[:0]
 }

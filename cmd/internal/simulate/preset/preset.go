@@ -33,28 +33,30 @@ type Choice string
 // Switches are all switches. Their names as JSON, and their values, are those of doc/spec/simulate.md 0.3. The tag words has the values of one, the
 // default first, and under its value under each of Names.
 type Switches struct {
-	Admission         Choice `json:"admission" words:"gate preempt" under:"gate gate gate preempt"`                                                         // what a waiting request does: it waits until its blocks fit beside those of running ones, or preempts them
-	FullHit           Choice `json:"full_hit" words:"recompute_last free" under:"recompute_last recompute_last recompute_last free"`                        // what a prompt costs whose blocks are all cached: the block with the last token, or nothing
-	Alloc             Choice `json:"alloc" words:"all_or_nothing partial" under:"all_or_nothing all_or_nothing all_or_nothing partial"`                     // what becomes of a reservation that the pool cannot meet: nothing, or what there is, is kept
-	BlockVisible      Choice `json:"block_visible" words:"scheduled allocated" under:"scheduled scheduled scheduled allocated"`                             // from when on other requests find a block: when its last token is scheduled, or when it is allocated
-	Duplicates        Choice `json:"duplicates" words:"copies merge" under:"copies copies copies merge"`                                                    // two blocks with the same content: both stay until they are evicted, or are merged
-	SampledBlock      Choice `json:"sampled_block" words:"next_schedule at_emission" under:"next_schedule next_schedule next_schedule at_emission"`         // when a generated token needs its block: when it is scheduled, which the last one never is, or at emission
-	FirstToken        Choice `json:"first_token" words:"with_decode at_prefill" under:"with_decode at_prefill with_decode with_decode"`                     // what the first token needs besides its prefill: a place in the decode part of the pass, or nothing
-	DecodeKV          Choice `json:"decode_kv" words:"logical unique_blocks" under:"logical logical logical unique_blocks"`                                 // which tokens a decode step reads: the known lengths of the requests that emit, or the active blocks, shared ones once
-	KVEvents          Choice `json:"kv_events" words:"pass_end pass_start" under:"pass_end pass_end pass_end pass_start"`                                   // when the router learns which blocks a pass stores and evicts
-	ConcurrencyUnit   Choice `json:"concurrency_unit" words:"sessions requests" under:"sessions sessions sessions requests"`                                // what a concurrency counts: open sessions, thinking or not, or requests in flight
-	Impossible        Choice `json:"impossible" words:"reject dead_end" under:"reject reject reject dead_end"`                                              // a request that the pool can never hold: it is rejected, or the run ends with an error
-	IDWidth           Choice `json:"id_width" words:"64 32" under:"64 32 32 32"`                                                                            // how many low bits of a hash id count
-	RouterCost        Choice `json:"router_cost" words:"credit weight" under:"credit credit credit weight"`                                                 // overlap reduces the prefill load of the worker, or the prompt of the request
-	RouterLoad        Choice `json:"router_load" words:"begun full" under:"begun full begun begun"`                                                         // which blocks of prompts at work are load to a router: all that they begin, or full ones alone, and in a disaggregated fleet none of prefill workers and none shared on decode workers
-	RouterTie         Choice `json:"router_tie" words:"least_dispatched random" under:"least_dispatched random random random"`                              // which of several workers of the same cost is taken; random: from the seeded stream
-	TrafficNumReq     Choice `json:"traffic_num_req" words:"offered completed" under:"offered offered offered completed"`                                   // which requests a traffic window counts: those that arrive in it, or that complete in it
-	TickTime          Choice `json:"tick_time" words:"nominal last_event_shared last_event" under:"nominal last_event_shared last_event_shared last_event"` // where the deadlines of the planner lie: at multiples of the interval, or one interval after the last event before the tick, on one clock for both intervals or on one each
-	Balance           Choice `json:"balance" words:"steady pr8280" under:"steady steady steady pr8280"`                                                     // an aggregated engine keeps up with its own prefill where a step admits what it finishes; pr8280: a factor of the derivation is missing
-	Consolidation     Choice `json:"consolidation" words:"on off" under:"on on on off"`                                                                     // a step down needs survivors that can carry the load
-	ScaleWhileScaling Choice `json:"scale_while_scaling" words:"off on" under:"off off off on"`                                                             // load may scale a disaggregated fleet that is still scaling
-	HitDiscount       Choice `json:"hit_discount" words:"on off" under:"on on on off"`                                                                      // a cached prefix is no prefill work to the planner
-	Predictor         Choice `json:"predictor" words:"kalman constant arima" under:"kalman arima arima arima"`                                              // how the next traffic window is foretold; arima: a planner refuses it, agentx has none
+	Admission         Choice `json:"admission" words:"gate preempt" under:"gate gate gate preempt"`                                                 // what a waiting request does: it waits until its blocks fit beside those of running ones, or preempts them
+	FullHit           Choice `json:"full_hit" words:"recompute_last free" under:"recompute_last recompute_last recompute_last free"`                // what a prompt costs whose blocks are all cached: the block with the last token, or nothing
+	Alloc             Choice `json:"alloc" words:"all_or_nothing partial" under:"all_or_nothing all_or_nothing all_or_nothing partial"`             // what becomes of a reservation that the pool cannot meet: nothing, or what there is, is kept
+	BlockVisible      Choice `json:"block_visible" words:"scheduled allocated" under:"scheduled scheduled scheduled allocated"`                     // from when on other requests find a block: when its last token is scheduled, or when it is allocated
+	Duplicates        Choice `json:"duplicates" words:"copies merge" under:"copies copies copies merge"`                                            // two blocks with the same content: both stay until they are evicted, or are merged
+	SampledBlock      Choice `json:"sampled_block" words:"next_schedule at_emission" under:"next_schedule next_schedule next_schedule at_emission"` // when a generated token needs its block: when it is scheduled, which the last one never is, or at emission
+	FirstToken        Choice `json:"first_token" words:"with_decode at_prefill" under:"with_decode at_prefill with_decode with_decode"`             // what the first token needs besides its prefill: a place in the decode part of the pass, or nothing
+	DecodeKV          Choice `json:"decode_kv" words:"logical unique_blocks" under:"logical logical logical unique_blocks"`                         // which tokens a decode step reads: the known lengths of the requests that emit, or the active blocks, shared ones once
+	KVEvents          Choice `json:"kv_events" words:"pass_end pass_start" under:"pass_end pass_end pass_end pass_start"`                           // when the router learns which blocks a pass stores and evicts
+	ConcurrencyUnit   Choice `json:"concurrency_unit" words:"sessions requests" under:"sessions sessions sessions requests"`                        // what a concurrency counts: open sessions, thinking or not, or requests in flight
+	Impossible        Choice `json:"impossible" words:"reject dead_end" under:"reject reject reject dead_end"`                                      // a request that the pool can never hold: it is rejected, or the run ends with an error
+	IDWidth           Choice `json:"id_width" words:"64 32" under:"64 32 32 32"`                                                                    // how many low bits of a hash id count
+	RouterCost        Choice `json:"router_cost" words:"credit weight" under:"credit credit credit weight"`                                         // overlap reduces the prefill load of the worker, or the prompt of the request
+	RouterLoad        Choice `json:"router_load" words:"begun full" under:"begun full begun begun"`                                                 // which blocks of prompts at work are load to a router: all that they begin, or full ones alone, and in a disaggregated fleet none of prefill workers and none shared on decode workers
+	RouterTie         Choice `json:"router_tie" words:"least_dispatched random" under:"least_dispatched random random random"`                      // which of several workers of the same cost is taken; random: from the seeded stream
+	TrafficNumReq     Choice `json:"traffic_num_req" words:"offered completed" under:"offered offered offered completed"`                           // which requests a traffic window counts: those that arrive in it, or that complete in it
+	TickTime          Choice `json:"tick_time" words:"nominal last_event_shared last_event" under:"nominal nominal last_event_shared last_event"`   // where the deadlines of the planner lie: at multiples of the interval, or one interval after the last event before the tick, on one clock for both intervals or on one each
+	Balance           Choice `json:"balance" words:"steady pr8280" under:"steady steady steady pr8280"`                                             // an aggregated engine keeps up with its own prefill where a step admits what it finishes; pr8280: a factor of the derivation is missing
+	Bootstrap         Choice `json:"bootstrap" words:"on off" under:"on off on on"`                                                                 // whether the models of a planner begin with the engine's own timing
+	Consolidation     Choice `json:"consolidation" words:"on off" under:"on on on off"`                                                             // a step down needs survivors that can carry the load
+	ScaleWhileScaling Choice `json:"scale_while_scaling" words:"off on" under:"off off off on"`                                                     // load may scale a disaggregated fleet that is still scaling
+	IdleEngine        Choice `json:"idle_engine" words:"last empty" under:"last empty last last"`                                                   // what a planner takes for the state of an engine that has ended no pass for a second: that of its last pass, or nothing
+	HitDiscount       Choice `json:"hit_discount" words:"on off" under:"on on on off"`                                                              // a cached prefix is no prefill work to the planner
+	Predictor         Choice `json:"predictor" words:"kalman constant arima" under:"kalman arima arima arima"`                                      // how the next traffic window is foretold; arima: a planner refuses it, agentx has none
 }
 
 // The values by which something is decided.
@@ -80,6 +82,7 @@ const (
 	TickLastEventShared Choice = "last_event_shared"
 	TickLastEvent       Choice = "last_event"
 	BalancePR8280       Choice = "pr8280"
+	IdleEmpty           Choice = "empty"
 	PredictARIMA        Choice = "arima"
 	On                  Choice = "on"
 )

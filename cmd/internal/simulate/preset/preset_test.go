@@ -75,7 +75,7 @@ func TestPresets(t *testing.T) {
 	require.Equal(t, FirstAtPrefill, s.FirstToken)
 	august, _ := Named(August)
 	require.Equal(t, LoadFull, s.RouterLoad)
-	s.FirstToken, s.RouterLoad = august.FirstToken, august.RouterLoad
+	s.FirstToken, s.RouterLoad, s.TickTime, s.Bootstrap, s.IdleEngine = august.FirstToken, august.RouterLoad, august.TickTime, august.Bootstrap, august.IdleEngine
 	require.Equal(t, august, s)
 	require.True(t, strings.HasPrefix(Names[0], "default"))
 }

@@ -3,7 +3,7 @@
 
 const loadReasons = {
   scale_up: { style: 1 }, scale_down: { style: 0 }, scale_down_capped_by_throughput: { style: 3 }, scale_down_refused_consolidation: { style: 5 },
-  scaling_in_progress: { style: 2 }, insufficient_data: { style: 3, outline: true }, worker_count_mismatch: { style: 4 }, no_fpm_data: { style: 4, outline: true },
+  scaling_in_progress: { style: 2 }, insufficient_data: { style: 3, outline: true }, gpu_budget_guard_hold: { style: 5, outline: true }, worker_count_mismatch: { style: 4 }, no_fpm_data: { style: 4, outline: true },
   disabled: { style: 6, outline: true }, no_change: { style: 6 },
 };
 

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/cmd/internal/simulate/engine"
+	simpreset "github.com/agentx/agentx/cmd/internal/simulate/preset"
 	"github.com/agentx/agentx/internal/cachetest"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay"
@@ -159,4 +160,30 @@ func TestLanes(t *testing.T) {
 	}
 	assert.Positive(t, rejected)
 	assert.Less(t, len(small.Requests), len(all.Requests), "a session whose prompt fits no worker has ended")
+}
+
+// Under the switch lane-idle a tree that a lane plays rests as long as recorded, but where the command line says how long at most.
+//
+// Covers S-04.
+func TestLanesRestAsRecorded(t *testing.T) {
+	demo := cachetest.Demo(t)
+	c, err := mmapcache.OpenStructure(demo.Root, demo.Manifest.Parts[mmapcache.StructureKind].Key)
+	require.NoError(t, err)
+	defer c.Close()
+	input, err := NewInput(c)
+	require.NoError(t, err)
+	ends := func(idle simpreset.Choice, set map[string]string) time.Duration {
+		config := Default()
+		config.Input, config.Concurrency, config.Workers = input, 4, 2
+		short := preset.Seconds(0.1)
+		switches, _ := preset.Named(preset.Default)
+		switches.TreeIdleCap = &short
+		config.Switches.LaneIdle, config.Lanes.Options.Switches, config.Lanes.Set = idle, &switches, set
+		r, err := Run(context.Background(), config)
+		require.NoError(t, err)
+		return time.Duration(r.Duration)
+	}
+	capped := ends("capped", nil)
+	require.Greater(t, ends(simpreset.IdleUncapped, nil), capped)
+	require.Equal(t, capped, ends(simpreset.IdleUncapped, map[string]string{"tree-idle-cap": "100ms"}))
 }

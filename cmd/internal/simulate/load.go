@@ -189,6 +189,10 @@ func (c *Config) lanesOf() replay.Options {
 	if o.Duration > 0 && o.Duration < math.MaxInt64 {
 		o.Duration++ // what is due at the bound still leaves
 	}
+	if _, set := c.Lanes.Set["tree-idle-cap"]; !set && c.Switches.LaneIdle == preset.IdleUncapped {
+		switches := *o.WithDefaults().Switches
+		switches.TreeIdleCap, o.Switches = nil, &switches
+	}
 	return o
 }
 

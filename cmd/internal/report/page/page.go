@@ -147,12 +147,12 @@ func writeSources(out *bufio.Writer, kind string) error {
 	return nil
 }
 
-// withoutComments leaves out lines that are only a comment, a fifth of the code. page_test.go checks that no string of several lines has such a
+// withoutComments leaves out lines that are empty or only a comment, a fifth of the code. page_test.go checks that no string of several lines has such a
 // line.
 func withoutComments(code []byte) []byte {
 	var kept []byte
 	for line := range bytes.Lines(code) {
-		if !bytes.HasPrefix(bytes.TrimLeft(line, " "), []byte("//")) {
+		if text := bytes.TrimLeft(line, " "); string(text) != "\n" && !bytes.HasPrefix(text, []byte("//")) {
 			kept = append(kept, line...)
 		}
 	}

@@ -55,9 +55,9 @@ func TestPagesAreSmallAndEqual(t *testing.T) {
 	assert.Less(t, len(written(t, runLike(41_400))), 4_000_000)
 }
 
-// The page has no line that is a comment, and no such line is in a text of several lines.
+// The page has no line that is a comment or empty, and no such line is in a text of several lines.
 func TestPagesHaveNoComments(t *testing.T) {
-	assert.Equal(t, "\"use strict\";\nlet a = \"//\"; // b\n  c();\n", string(withoutComments([]byte("\"use strict\";\n// a\nlet a = \"//\"; // b\n  // c\n  c();\n"))))
+	assert.Equal(t, "\"use strict\";\nlet a = \"//\"; // b\n  c();\n", string(withoutComments([]byte("\"use strict\";\n// a\n\nlet a = \"//\"; // b\n  // c\n  c();\n"))))
 	for kind := range folders {
 		assert.NotRegexp(t, `(?m)^ *//`, written(t, &Page{Kind: kind}))
 	}
@@ -68,10 +68,10 @@ func TestPagesHaveNoComments(t *testing.T) {
 		code, err := sources.ReadFile(name)
 		quotes := 0
 		for k, line := range strings.Split(string(code), "\n") {
-			if !strings.HasPrefix(strings.TrimLeft(line, " "), "//") {
+			if text := strings.TrimLeft(line, " "); text != "" && !strings.HasPrefix(text, "//") {
 				quotes += strings.Count(line, "`")
 			} else {
-				assert.Zero(t, quotes%2, "%s:%d: a line of a text, not a comment", name, k+1)
+				assert.Zero(t, quotes%2, "%s:%d: a line of a text, neither a comment nor empty", name, k+1)
 			}
 		}
 		return err

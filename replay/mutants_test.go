@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -108,7 +109,7 @@ func mutants(t *testing.T) (list []mutant) {
 	return list
 }
 
-// Every patch applies to the program as it is. A patch to code that was rewritten must be adapted.
+// Every patch applies to the program as it is, and names a test. A patch to code that was rewritten must be adapted.
 func TestMutantsApply(t *testing.T) {
 	module, err := filepath.Abs("..")
 	require.NoError(t, err)
@@ -117,6 +118,12 @@ func TestMutantsApply(t *testing.T) {
 	for _, m := range list {
 		_, err := m.apply(module, t.TempDir())
 		require.NoError(t, err)
+		files, err := filepath.Glob(filepath.Join(module, m.pkg, "*_test.go"))
+		require.NoError(t, err)
+		require.True(t, slices.ContainsFunc(files, func(file string) bool {
+			data, err := os.ReadFile(file)
+			return err == nil && strings.Contains(string(data), "func "+m.test+"(")
+		}), "%s: %s has no %s", m.name, m.pkg, m.test)
 	}
 }
 

@@ -152,19 +152,6 @@ func (s *Snapshot) FirstRow(ctx context.Context, k int) (data []byte, err error)
 	return data, err
 }
 
-// Head returns the beginning of the first row of file k, at most n bytes, as it stands; nil as FirstRow does.
-func (s *Snapshot) Head(k, n int) ([]byte, error) {
-	f := &s.Files[k]
-	if f.Format.Parquet {
-		return nil, nil
-	}
-	head, err := f.head(n)
-	if head = bytes.TrimLeft(bytes.TrimPrefix(head, []byte(byteOrderMark)), blanks); f.Format.Lines {
-		head, _, _ = bytes.Cut(head, []byte("\n"))
-	}
-	return head, err
-}
-
 // Beginning returns the first bytes of file k, unpacked, at most n, without a byte order mark; nil of a Parquet file.
 func (s *Snapshot) Beginning(k, n int) ([]byte, error) {
 	if s.Files[k].Format.Parquet {

@@ -38,15 +38,6 @@ func Is(row content.Raw) bool {
 	return found && !other
 }
 
-// IsShareGPT reports whether a row has messages of ShareGPT.
-func IsShareGPT(row content.Raw) (found bool) {
-	_ = row.Object(func(key []byte, v content.Raw) error {
-		found = found || string(key) == "conversations" && v.IsArray()
-		return nil
-	})
-	return found
-}
-
 // Reader reads rows.
 type Reader struct {
 	content.Reader

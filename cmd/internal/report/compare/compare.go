@@ -45,7 +45,7 @@ type Comparison struct {
 	Verdicts   []Verdict         `json:"verdicts"`   // of every run that is compared with another
 	Repeats    []Repeat          `json:"repeats"`    // of groups of runs
 	Frontier   frontier.Frontier `json:"frontier"`
-	Search     *capacity.Answer  `json:"search,omitempty"` // of which the runs are the probes; nil: of none
+	Search     *capacity.Answer  `json:"search,omitempty"` // whose probes the runs are; nil: no search made them
 
 	runs []*run
 }
@@ -177,7 +177,7 @@ type Options struct {
 	GPUs int      // that served each run: throughput is per GPU; 0: those that each run knows
 	Lead []string // lines of the caller above the tables, such as the capacity that a search found
 
-	Search *capacity.Answer // of which the runs are the probes, and Lead has the answer; nil: of none
+	Search *capacity.Answer // whose probes the runs are, with its answer in Lead; nil: no search made them
 
 	InSeconds func(name string) bool // reports whether a setting is a number of seconds; nil: numbers are shown without units
 }

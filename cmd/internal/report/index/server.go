@@ -45,7 +45,7 @@ type Server struct {
 	making sync.Mutex // one page at a time: making one takes a core
 }
 
-// read is a run as it was read, and the files of which it was.
+// read is a run, and the files that it was read from.
 type read struct {
 	of  [3]file
 	run Run

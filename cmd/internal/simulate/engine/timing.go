@@ -55,7 +55,7 @@ type Work struct {
 // attended returns the pairs of a chunk of a prompt behind a prefix.
 func attended(chunk, prefix int) int { return chunk*prefix + chunk*(chunk+1)/2 }
 
-// prompt returns the work of so many tokens of one prompt, none of which is known.
+// prompt returns the work of so many tokens of one prompt without a known prefix.
 func prompt(tokens int) Work {
 	return Work{New: tokens, Attended: attended(tokens, 0), charged: tokens}
 }
@@ -109,7 +109,7 @@ const (
 	longestDecode  = 1 << 49
 )
 
-// Prefill returns the nanoseconds in which so many tokens of one prompt are computed, none of which was known before.
+// Prefill returns the nanoseconds in which so many tokens of one prompt are computed, without a known prefix.
 func (t *Timing) Prefill(tokens int) int64 {
 	w := prompt(tokens)
 	return t.prompts(&w)

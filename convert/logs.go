@@ -179,9 +179,14 @@ func logFormatOf(first []byte) *logFormat {
 	return nil
 }
 
-// FormatOf returns the format of logs with text that the beginning of a file shows, "" for none.
+// FormatOf returns the format that the beginning of a file shows, "" for that of Weka and for none.
 func FormatOf(path string) string {
-	if f := logFormatOf(hfsource.BeginningOf(path, logHead)); f != nil {
+	head := hfsource.BeginningOf(path, logHead, textFormats()...)
+	if f := logFormatOf(head); f != nil {
+		return f.name
+	}
+	first, _, _ := bytes.Cut(head, []byte("\n"))
+	if f := formatOf(first); f != formatNamed("") {
 		return f.name
 	}
 	return ""

@@ -143,7 +143,7 @@ func (o Options) knowsText(path string) bool {
 	if suffix := filepath.Ext(name); !slices.ContainsFunc(o.Texts, func(t TextFormat) bool { return t.Suffix == suffix }) {
 		return true
 	}
-	first, _, _ := bytes.Cut(beginningOf(path, foreign.HeadBytes, o.Texts), []byte("\n"))
+	first, _, _ := bytes.Cut(BeginningOf(path, foreign.HeadBytes, o.Texts...), []byte("\n"))
 	return slices.ContainsFunc(o.Texts, func(t TextFormat) bool { return t.Is(first) })
 }
 

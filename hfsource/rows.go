@@ -162,9 +162,8 @@ func (s *Snapshot) Beginning(k, n int) ([]byte, error) {
 }
 
 // BeginningOf returns the first bytes of a file on disk, unpacked, at most n, without a byte order mark; nil of one that cannot be read.
-func BeginningOf(path string, n int) []byte { return beginningOf(path, n, nil) }
-
-func beginningOf(path string, n int, texts []TextFormat) []byte {
+// Of texts are the files that hold no JSON.
+func BeginningOf(path string, n int, texts ...TextFormat) []byte {
 	f := File{Path: path, texts: texts, found: &findings{}, open: func() (io.ReadCloser, error) { return os.Open(path) }}
 	head, _ := f.head(n)
 	return bytes.TrimPrefix(head, []byte(byteOrderMark))

@@ -13,6 +13,7 @@ import (
 type datasetType struct {
 	name   string
 	format string // --format of agentx; "": the first row says it
+	shown  string // the format of recordings that the first row shows; "": that of Weka
 	rows   bool   // a row is a request; session_id, timestamp and delay, in milliseconds, are members of it
 	timed  bool   // AIPerf sends rows at their timestamps where the first row has one
 	starts bool   // a session can have a recorded start
@@ -26,9 +27,9 @@ func (d *datasetType) single() bool { return d.name == "burst_gpt_trace" || d.na
 // datasetTypes are those that agentx plays.
 var datasetTypes = []datasetType{
 	{name: "weka_trace"},
-	{name: "mooncake_trace", rows: true, timed: true, starts: true},
-	{name: "bailian_trace", timed: true, starts: true},
-	{name: "burst_gpt_trace", starts: true},
+	{name: "mooncake_trace", shown: "mooncake", rows: true, timed: true, starts: true},
+	{name: "bailian_trace", shown: "bailian", timed: true, starts: true},
+	{name: "burst_gpt_trace", shown: "burstgpt", starts: true},
 	{name: "single_turn", format: "single_turn", rows: true, starts: true},
 	{name: "multi_turn", format: "multi_turn", starts: true},
 	{name: "random_pool", format: "random_pool", order: "random"},
@@ -63,10 +64,10 @@ func (t *translation) chooseType(file string) {
 		t.add("--custom-dataset-type %s: say which: --input-file FILE", text)
 		return
 	}
-	if t.lengths = kind == "mooncake_trace" && row.InputLength != nil; kind == "mooncake_trace" && !t.lengths && shown != "" {
+	if t.lengths = kind == "mooncake_trace" && row.InputLength != nil; kind == "mooncake_trace" && !t.lengths && slices.Contains(convert.LogFormats(), shown) {
 		t.kind.format = kind
 	}
-	if t.kind.format == "" && shown != "" {
+	if t.kind.format == "" && shown != "" && shown != t.kind.shown {
 		t.add("--custom-dataset-type %s: --input-file %s has rows of %s", text, file, shown)
 	}
 	if t.kind.format != "" {

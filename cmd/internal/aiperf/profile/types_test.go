@@ -39,6 +39,13 @@ func TestDatasetTypes(t *testing.T) {
 	of := strings.Replace(base, "traces", file, 1)
 	assert.Contains(t, tr(t, of).Line(), "--format single_turn", "the first row says it")
 	assert.Equal(t, []string{"--custom-dataset-type bailian_trace: --input-file " + file + " has rows of single_turn"}, errorsOf(tr(t, of+"--custom-dataset-type bailian_trace")))
+	table := filepath.Join(t.TempDir(), "table.csv")
+	require.NoError(t, os.WriteFile(table, []byte("Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type,Session ID,Elapsed time\n"), 0o600))
+	of = strings.Replace(base, "traces", table, 1)
+	for _, kind := range []string{"weka_trace", "bailian_trace", "mooncake_trace"} {
+		assert.Equal(t, []string{"--custom-dataset-type " + kind + ": --input-file " + table + " has rows of burstgpt"}, errorsOf(tr(t, of+"--custom-dataset-type "+kind)))
+	}
+	assert.Empty(t, errorsOf(tr(t, of+"--custom-dataset-type burst_gpt_trace")))
 	tn := tr(t, strings.Replace(base, "--request-count 5", "", 1)+" --custom-dataset-type dag_jsonl")
 	assert.NotContains(t, tn.Line(), "--requests", "each tree once, which is the default of a replay")
 	tn = tr(t, base+" --custom-dataset-type multi_turn --fixed-schedule --fixed-schedule-start-offset 5")

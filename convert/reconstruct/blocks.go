@@ -3,6 +3,7 @@ package reconstruct
 import (
 	"math"
 	"math/bits"
+	"slices"
 	"sort"
 
 	"github.com/agentx/agentx/convert/rules"
@@ -10,36 +11,61 @@ import (
 	"github.com/agentx/agentx/trace"
 )
 
-// numbering gives the hash ids of one scope dense numbers in order of first appearance. Ids come in ascending runs, so that
-// most lookups hit the page of the id before.
+// numbering gives the hash ids of one scope dense numbers in order of first appearance. Ids come in ascending runs, so it keeps stretches
+// of them, and not each.
 type numbering struct {
 	scope  string
-	pages  map[int64]*page
-	at     int64 // page of the last id
-	page   *page
+	parts  [][]stretch // by id; none is empty
 	budget *trace.Budget
 }
 
-// page has the block numbers, plus 1, of consecutive ids; 0 is no number yet.
-type page [1 << pageBits]uint32
-
-const pageBits = 5
-
-func newNumbering(scope string) *numbering {
-	return &numbering{scope: scope, pages: map[int64]*page{}}
+// stretch is n ids from id on, whose blocks have the numbers from first on. Each but the first of these followed the one before it at its
+// first appearance.
+type stretch struct {
+	id       int64
+	first, n uint32
+	before   uint32 // number, plus 1, of the block that the first one followed; 0: it began a list
 }
 
-// slots returns the places of the numbers of a hash id and of those that follow it on its page.
-func (n *numbering) slots(id int64) []uint32 {
-	if at := id >> pageBits; n.page == nil || n.at != at {
-		n.at, n.page = at, n.pages[at]
-		if n.page == nil {
-			n.budget.Need(pageBytes)
-			n.page = new(page)
-			n.pages[at] = n.page
+// maxPart is the most stretches of a part of a numbering: one that is inserted moves those behind it.
+const maxPart = 256
+
+// find returns the part with the last stretch that begins at id or below, and its place there: -1 where none does.
+func (n *numbering) find(id int64) (part, k int) {
+	part = max(0, sort.Search(len(n.parts), func(i int) bool { return n.parts[i][0].id > id })-1)
+	if part == len(n.parts) {
+		return part, -1
+	}
+	list := n.parts[part]
+	return part, sort.Search(len(list), func(i int) bool { return list[i].id > id }) - 1
+}
+
+// room returns how many ids from id on, at most most, are before the stretch behind a place, and have no number.
+func (n *numbering) room(part, k int, id int64, most int) uint32 {
+	last := int64(math.MaxInt64)
+	if part < len(n.parts) {
+		if k++; k == len(n.parts[part]) {
+			part, k = part+1, 0
 		}
 	}
-	return n.page[id&(1<<pageBits-1):]
+	if part < len(n.parts) {
+		last = n.parts[part][k].id - 1
+	}
+	return uint32(min(uint64(most-1), uint64(last)-uint64(id))) + 1
+}
+
+// insert adds a stretch behind a place.
+func (n *numbering) insert(part, k int, s stretch) {
+	n.budget.Need(stretchBytes)
+	if part == len(n.parts) {
+		n.parts = append(n.parts, nil)
+	}
+	list := slices.Insert(n.parts[part], k+1, s)
+	if half := len(list) / 2; len(list) > maxPart {
+		n.parts = slices.Insert(n.parts, part+1, slices.Clone(list[half:]))
+		list = list[:half]
+	}
+	n.parts[part] = list
 }
 
 // numbering returns the numbers of the hash ids of a scope, and begins them where the scope is new.
@@ -49,8 +75,7 @@ func (p *planner) numbering(scope string) *numbering {
 		if p.numbers == nil {
 			p.numbers = map[string]*numbering{}
 		}
-		n = newNumbering(scope)
-		n.budget = p.budget
+		n = &numbering{scope: scope, budget: p.budget}
 		p.numbers[scope] = n
 	}
 	return n
@@ -61,7 +86,6 @@ type blockNumbers struct {
 	ChainBreaks int // times a block followed another block than at its first appearance
 
 	blocks uint32                // numbered so far
-	before []uint32              // the first block seen before each, plus 1; 0 for one that began a list
 	runs   *[]mmapcache.BlockRun // of the plan; nil: there is none
 	budget *trace.Budget
 }
@@ -100,37 +124,45 @@ func (p *blockNumbers) numberBlocks(n *numbering, before []span, ids trace.IDs, 
 // numberSome returns the number of a hash id, and of how many ids from it on, at most most, it has found the numbers, which ascend. An id
 // gets a new number at its first appearance. before is the number, plus 1, of the block before it in the list.
 func (p *blockNumbers) numberSome(n *numbering, id int64, most int, before uint32) (first, count uint32) {
-	slots := n.slots(id)
-	if slots[0] != 0 {
-		first = slots[0] - 1
-		if p.before[first] != before {
-			p.ChainBreaks++
+	part, k := n.find(id)
+	var s *stretch
+	if k >= 0 {
+		s = &n.parts[part][k]
+		if at := uint64(id) - uint64(s.id); at < uint64(s.n) {
+			first, was := s.first+uint32(at), s.before
+			if at > 0 {
+				was = first
+			}
+			if was != before {
+				p.ChainBreaks++
+			}
+			return first, uint32(min(uint64(most), uint64(s.n)-at))
 		}
-		return first, 1
 	}
-	first = p.blocks
-	for k := range slots[:min(most, len(slots))] {
-		if slots[k] != 0 {
-			break
-		}
-		p.blocks++
-		slots[k] = p.blocks
-		p.before = append(p.before, before)
-		before = p.blocks
+	first, count = p.blocks, n.room(part, k, id, most)
+	p.blocks += count
+	if s != nil && s.id+int64(s.n) == id && s.first+s.n == first && before == first {
+		s.n += count
+	} else {
+		n.insert(part, k, stretch{id, first, count, before})
 	}
-	count = p.blocks - first
+	p.noteRun(n.scope, id, first, count)
+	return first, count
+}
+
+// noteRun adds blocks that have got numbers to the runs of the plan.
+func (p *blockNumbers) noteRun(scope string, id int64, first, count uint32) {
 	if p.runs == nil {
-		return first, count
+		return
 	}
 	if e := len(*p.runs) - 1; e >= 0 {
-		if run := &(*p.runs)[e]; run.Scope == n.scope && run.ID+int64(run.Count) == id {
+		if run := &(*p.runs)[e]; run.Scope == scope && run.ID+int64(run.Count) == id {
 			run.Count += count
-			return first, count
+			return
 		}
 	}
 	p.budget.Need(blockBytes)
-	*p.runs = append(*p.runs, mmapcache.BlockRun{Scope: n.scope, ID: id, First: first, Count: count})
-	return first, count
+	*p.runs = append(*p.runs, mmapcache.BlockRun{Scope: scope, ID: id, First: first, Count: count})
 }
 
 // promptShape is how a prompt divides into blocks and filler: doc/spec/reconstruction.md 3.1.
@@ -247,7 +279,7 @@ type GlobalPrefixCache struct {
 // Add adds the queries of the next trace. firstRow is the row of its first turn in the whole structure.
 func (g *GlobalPrefixCache) Add(queries []CacheQuery, firstRow int) {
 	if g.numbers == nil {
-		g.numbers = newNumbering("")
+		g.numbers = &numbering{}
 	}
 	for _, q := range queries {
 		q.row += firstRow

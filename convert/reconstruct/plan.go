@@ -227,8 +227,8 @@ func (p *planner) countHits() {
 
 // Bytes that the parts of a plan take, with room to grow.
 const (
-	pageBytes    = 768 // of block numbers, and what is kept for each of them
-	blockBytes   = 96  // a run of blocks
+	stretchBytes = 64 // of block numbers
+	blockBytes   = 96 // a run of blocks
 	spanBytes    = 24
 	segmentBytes = 64
 )

@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -69,7 +70,7 @@ func TestRemoveInPlace(t *testing.T) {
 			o.Lease = acquire(t, root, Waiting{})
 		}
 		r := o.Removal(root)
-		require.NoError(t, r.Remove("kind/name", nil))
+		require.NoError(t, r.Remove(t.Context(), []string{"kind/name"}, nil)["kind/name"])
 		assert.Equal(t, map[string]string{"a": "1"}, files(t, path))
 		synced := false
 		step := o.Step
@@ -125,7 +126,7 @@ func TestRemoveInPlaceLeavesWhatWasBuiltMeanwhile(t *testing.T) {
 		root, path := makeSealed(t)
 		o := lowerLayer(nil)
 		r := o.Removal(root)
-		require.NoError(t, r.Remove("kind/name", nil))
+		require.NoError(t, r.Remove(t.Context(), []string{"kind/name"}, nil)["kind/name"])
 		require.NoError(t, os.RemoveAll(path))
 		require.NoError(t, os.Mkdir(path, 0o777))
 		again := map[string]string{Seal: "new", "a": "2"}
@@ -145,7 +146,7 @@ func TestRemoveInPlaceWhatIsRemoved(t *testing.T) {
 	for _, leave := range []string{"a", ""} {
 		root, path := makeSealed(t)
 		r := lowerLayer(nil).Removal(root)
-		require.NoError(t, r.Remove("kind/name", nil))
+		require.NoError(t, r.Remove(t.Context(), []string{"kind/name"}, nil)["kind/name"])
 		require.NoError(t, os.RemoveAll(filepath.Join(path, leave)))
 		assert.Empty(t, r.Finish())
 		assert.NoDirExists(t, path)
@@ -205,7 +206,13 @@ func TestSweepInPlace(t *testing.T) {
 // Remove is a removal of one directory.
 func (o Options) Remove(root, name string, inUse func() error) error {
 	r := o.Removal(root)
-	if err := r.Remove(name, inUse); err != nil {
+	err := r.Remove(context.Background(), []string{name}, func([]string) map[string]error {
+		if inUse == nil {
+			return nil
+		}
+		return map[string]error{name: inUse()}
+	})[name]
+	if err != nil {
 		return err
 	}
 	return r.Finish()[name]

@@ -5,14 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
 
 // A process that removes something while others may begin to use it holds a lease. It writes a marker, which names what it
-// is about to remove, and then reads the notes of use (use.go). A process that begins to use something leaves its note, and
+// is about to remove, and then reads the notes of use (use.go): of several things it marks all before it reads. A process that begins to use something leaves its note, and
 // then reads the markers. So one of the two sees the other, and the remover never has to move a directory away and back.
 //
 // A marker is an empty file in the directory of the lease's holder, into which the holder also renames what it removes. So
@@ -40,42 +42,65 @@ type Removal struct {
 // Removal begins a removal, of nothing yet.
 func (o Options) Removal(root string) *Removal { return &Removal{opts: o, root: root} }
 
-// Remove takes the directory name away. Once its marker exists it calls inUse, which may be nil: an error keeps the directory. The
-// error about a directory that another user alone may remove is a *ForeignError.
+// Remove takes directories away, and returns by name why they stay, nil for those that it took. Once all their markers exist it calls inUse, which may be nil,
+// with all that have one: it returns by name why a directory stays. The error about a directory that another user alone may remove is a
+// *ForeignError. What is left when the context ends stays, with its error.
 //
-// The marker needs the lease of the options. A process that has lost the lease can remove nothing. Without a lease, or on a
-// full disk, where no marker can be made, Remove takes the directory away, calls inUse once more, and puts the directory
-// back if it is in use. Meanwhile a sweep on another machine may remove it as a leftover.
-func (r *Removal) Remove(name string, inUse func() error) error {
-	o, path := r.opts, filepath.Join(r.root, filepath.FromSlash(name))
-	check := func() error {
-		if err := o.step("check", path); err != nil || inUse == nil {
-			return err
+// Markers need the lease of the options. A process that has lost the lease can remove nothing. Without a lease, or on a full
+// disk, where no marker can be made, Remove takes the directories away, calls inUse once more, and puts back those that are in
+// use. Meanwhile a sweep on another machine may remove them as leftovers.
+func (r *Removal) Remove(ctx context.Context, names []string, inUse func(names []string) map[string]error) (failed map[string]error) {
+	failed = map[string]error{}
+	into, marks, unmarked := map[string]string{}, map[string]string{}, map[string]*aside{}
+	for _, name := range names {
+		into[name], marks[name], failed[name] = r.opts.mark(r.root, name)
+	}
+	r.check(names, inUse, failed)
+	for _, name := range names {
+		if failed[name] == nil {
+			failed[name] = ctx.Err()
 		}
-		return inUse()
-	}
-	into, mark, err := o.mark(r.root, name)
-	if err != nil {
-		return err
-	}
-	if mark != "" {
-		defer os.Remove(mark) // if this fails, it goes with the lease
-	}
-	if err := check(); err != nil {
-		return err
-	}
-	a, err := o.takeAway("remove", path, into)
-	if err != nil {
-		return asForeign(path, o.Lease.asLost(err))
-	}
-	if mark == "" {
-		if err := check(); err != nil {
-			return a.putBack(err)
+		if failed[name] == nil {
+			a, err := r.opts.takeAway("remove", r.path(name), into[name])
+			switch failed[name] = asForeign(r.path(name), r.opts.Lease.asLost(err)); {
+			case err != nil:
+			case marks[name] == "":
+				unmarked[name] = a
+			default:
+				a.name, r.taken = name, append(r.taken, a)
+			}
+		}
+		if marks[name] != "" {
+			_ = os.Remove(marks[name]) // if this fails, it goes with the lease
 		}
 	}
-	a.name = name
-	r.taken = append(r.taken, a)
-	return nil
+	r.check(slices.Sorted(maps.Keys(unmarked)), inUse, failed)
+	for name, a := range unmarked {
+		if failed[name] != nil {
+			failed[name] = a.putBack(failed[name])
+		} else {
+			a.name, r.taken = name, append(r.taken, a)
+		}
+	}
+	return failed
+}
+
+func (r *Removal) path(name string) string { return filepath.Join(r.root, filepath.FromSlash(name)) }
+
+// check notes which of the names that have not failed are in use.
+func (r *Removal) check(names []string, inUse func(names []string) map[string]error, failed map[string]error) {
+	var asked []string
+	for _, name := range names {
+		if failed[name] == nil {
+			failed[name] = r.opts.step("check", r.path(name))
+		}
+		if failed[name] == nil {
+			asked = append(asked, name)
+		}
+	}
+	if inUse != nil && len(asked) > 0 {
+		maps.Copy(failed, inUse(asked))
+	}
 }
 
 // Finish removes what was taken away, and returns the errors by name. It puts back what may not have lost its name on disk.

@@ -103,8 +103,8 @@ func TestRemovalSyncsOnce(t *testing.T) {
 			}
 			return nil
 		}}.Removal(root)
-		for _, name := range names {
-			require.NoError(t, r.Remove(name, nil))
+		for name, err := range r.Remove(t.Context(), names, nil) {
+			require.NoError(t, err)
 			assert.NoDirExists(t, filepath.Join(root, name))
 		}
 		steps = nil

@@ -27,6 +27,7 @@ type collector struct {
 	dryRun    bool
 	opts      durable.Options // with the lease, nil in a dry run and on a full disk
 	removal   *durable.Removal
+	most      int                // mostMarked
 	renamed   []RemovedDirectory // away from their names: finish removes them
 
 	items      []*item
@@ -36,8 +37,11 @@ type collector struct {
 	naming     map[string][]string        // by part, "kind/key": keys of the datasets that were read and name it
 	notes      *durable.Notes             // of use
 	noted      bool                       // the notes were read
+	present    map[string]bool            // by key: the datasets of the last look
 	total      int64                      // bytes of the items that are left
+	leaving    int64                      // bytes of those of them that a batch is to free
 	report     *GCReport
+	lost       bool    // the lease, and that is among the errors
 	errors     []error // the first maxErrors
 	more       int     // errors beyond those
 }
@@ -54,15 +58,16 @@ type item struct {
 	used      time.Time // of a dataset: last use
 	damaged   bool      // of a dataset: it cannot be opened
 	link      bool      // a symbolic link: a person made it, perhaps to a disk that is not mounted
-	freed     bool
-	kept      bool // and reported as such
+	why       string    // it goes
+	freed     bool      // or about to be
+	kept      bool      // and reported as such
 }
 
 func (it *item) name() string { return it.kind + "/" + it.key }
 
 func newCollector(root string, dryRun bool) *collector {
 	return &collector{
-		root: root, disk: realDisk(), dryRun: dryRun, report: newReport(dryRun), notes: durable.NewNotes(useDirOf(root)),
+		root: root, disk: realDisk(), dryRun: dryRun, most: mostMarked, report: newReport(dryRun), notes: durable.NewNotes(useDirOf(root)),
 		byName: map[string]*item{}, names: map[string]map[string]bool{}, unreadable: map[string]bool{}, naming: map[string][]string{},
 	}
 }
@@ -166,11 +171,6 @@ func (c *collector) finish() {
 	c.renamed = nil
 }
 
-func (c *collector) addRenamed(it *item, why string) {
-	it.freed = true
-	c.renamed = append(c.renamed, RemovedDirectory{c.path(it), it.kind, it.key, it.bytes, why})
-}
-
 func (c *collector) path(it *item) string { return filepath.Join(c.root, it.kind, it.key) }
 
 // keepItem reports once that a directory stays.
@@ -237,35 +237,85 @@ func (c *collector) datasetsByUse() []*item {
 	return list
 }
 
-// free renames a directory away unless something needs it, and reports that. finish removes it.
-func (c *collector) free(it *item, why string) error {
-	err := c.rename(it)
-	if stays, ok := err.(neededError); ok {
-		c.keepItem(it, stays.why)
-		if foreign := (*durable.ForeignError)(nil); c.repair && errors.As(err, &foreign) {
-			return foreign
+// mostMarked is how many directories one look at the notes of use, and at the list of datasets, decides about. A process that begins to
+// use one of them waits until all are marked and looked at.
+const mostMarked = 256
+
+// free frees the items for which reason gives one and which nothing needs, datasets with those of their parts that nothing else needs,
+// until the context or the lease ends. It reports whether any item has gone.
+func (c *collector) free(ctx context.Context, list []*item, reason func(*item) string) (freed bool) {
+	var batch []*item
+	end := func() {
+		c.take(ctx, batch, c.stays)
+		var parts []*item // until a dataset is gone on disk none of its parts may lose its name
+		for _, it := range batch {
+			if freed = freed || it.freed; it.freed && it.kind == mmapcache.DatasetKind {
+				parts = append(parts, c.partsOfItem(it)...)
+			}
 		}
-		return nil
+		if batch = nil; len(parts) > 0 {
+			c.free(ctx, parts, c.whyLeft)
+		}
 	}
-	var stays neededError
-	switch {
-	case errors.As(err, &stays): // joined with another error
-		c.keepItem(it, err.Error())
-		return fmt.Errorf("%s: %w", c.path(it), err)
-	case err != nil:
-		c.keepItem(it, "it cannot be removed: "+err.Error())
-		return err
+	for _, it := range list {
+		if c.stopped(ctx) != nil {
+			break
+		}
+		if it.freed || it.link || it.kept {
+			continue
+		}
+		if it.why = reason(it); it.why == "" {
+			continue
+		}
+		if err := c.checkUnneeded(it, known); err != nil {
+			c.stays(it, err)
+			continue
+		}
+		c.leave(it)
+		if batch = append(batch, it); len(batch) == c.most || c.repair { // a part that was found damaged may be built again while others are verified
+			end()
+		}
 	}
-	c.addRenamed(it, why)
-	return nil
+	end()
+	return freed
 }
 
-// freeWithParts frees a dataset, and then those of its parts that nothing else needs.
-func (c *collector) freeWithParts(ctx context.Context, it *item, why string) error {
-	if err := c.free(it, why); err != nil {
-		return err
+// leave counts the bytes of a directory that is about to go, and of the parts that only it still names.
+func (c *collector) leave(it *item) {
+	it.freed = true
+	c.leaving += it.bytes
+	if it.kind != mmapcache.DatasetKind {
+		return
 	}
-	return c.freeParts(ctx, it)
+	for _, part := range c.partsOfItem(it) {
+		if named, maybe := c.namedBy(part, known); !named && maybe == "" && !part.freed && !part.link {
+			c.leaving += part.bytes
+		}
+	}
+}
+
+// stays reports that a directory stays, and why.
+func (c *collector) stays(it *item, err error) {
+	needed, only := err.(neededError)
+	switch {
+	case only:
+		c.keepItem(it, needed.why)
+		if foreign := (*durable.ForeignError)(nil); c.repair && errors.As(err, &foreign) {
+			c.addError(foreign)
+		}
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded): // the run ends with it
+	case errors.Is(err, durable.ErrLost):
+		if !c.lost {
+			c.lost = true
+			c.addError(err)
+		}
+	case errors.As(err, &needed): // joined with another error
+		c.keepItem(it, err.Error())
+		c.addError(fmt.Errorf("%s: %w", c.path(it), err))
+	default:
+		c.keepItem(it, "it cannot be removed: "+err.Error())
+		c.addError(err)
+	}
 }
 
 // partsOfItem returns those parts of a dataset that were scanned, in the order of the items.
@@ -279,42 +329,62 @@ func (c *collector) partsOfItem(dataset *item) (parts []*item) {
 	return parts
 }
 
-// freeParts removes a dataset that was renamed away, and then those of its parts that nothing else needs, until the context or the
-// lease ends. Until the dataset is gone on disk no part may lose its name.
-func (c *collector) freeParts(ctx context.Context, dataset *item) error {
-	c.finish()
-	if !dataset.freed {
-		return nil
+// take removes directories that were unneeded when last looked at: so no process waits for a mark in vain. It looks again once all are
+// marked, when a process that begins to use one waits. It tells stays why a directory is left.
+func (c *collector) take(ctx context.Context, batch []*item, stays func(*item, error)) {
+	c.leaving = 0
+	failed := map[string]error{}
+	if !c.dryRun && len(batch) > 0 {
+		var names []string
+		for _, it := range batch {
+			names = append(names, it.name())
+		}
+		failed = c.removal.Remove(ctx, names, c.needed)
 	}
-	defer c.finish()
-	for _, part := range c.partsOfItem(dataset) {
-		if part.freed || part.link {
+	for _, it := range batch {
+		if err := c.outcome(it, failed[it.name()]); err != nil {
+			it.freed = false
+			stays(it, err)
 			continue
 		}
-		if err := c.stopped(ctx); err != nil {
-			return err
+		c.renamed = append(c.renamed, RemovedDirectory{c.path(it), it.kind, it.key, it.bytes, it.why})
+	}
+	c.finish()
+}
+
+// needed looks at the notes of use and at the list of datasets, and returns by name why directories stay.
+func (c *collector) needed(names []string) map[string]error {
+	stay := map[string]error{}
+	err := c.look()
+	for _, name := range names {
+		if stay[name] = err; err == nil {
+			stay[name] = c.checkUnneeded(c.byName[name], fresh)
 		}
-		named, maybe, err := c.namedBy(part, known)
-		switch {
-		case err != nil:
-			return err
-		case named:
-		case maybe != "":
-			c.keepItem(part, maybe)
-		default:
-			c.addError(c.free(part, "no dataset names it any more"))
+	}
+	return stay
+}
+
+// look reads the notes of use, and which datasets there are.
+func (c *collector) look() error {
+	if _, err := c.notes.Read(c.now); err != nil {
+		return err
+	}
+	keys, err := c.disk.keysOf(c.root, mmapcache.DatasetKind)
+	if err != nil {
+		return err
+	}
+	c.noted, c.present = true, map[string]bool{}
+	for _, key := range keys {
+		c.present[key] = true
+		if c.names[key] == nil && !c.unreadable[key] { // one that is repaired meanwhile keeps its parts
+			_, _ = c.partsOf(key) // which notes an error
 		}
 	}
 	return nil
 }
 
-// rename renames a directory away. It checks that the directory is unneeded before it marks it, so that no process waits for a
-// mark in vain, and again after that, when a process that begins to use the directory waits.
-func (c *collector) rename(it *item) error {
-	if err := c.checkUnneeded(it, known); err != nil || c.dryRun {
-		return err
-	}
-	err := c.removal.Remove(it.name(), func() error { return c.checkUnneeded(it, fresh) })
+// outcome returns why a directory was left that was to be renamed away with an error; nil where it is gone.
+func (c *collector) outcome(it *item, err error) error {
 	if foreign := (*durable.ForeignError)(nil); errors.As(err, &foreign) {
 		return neededError{why: "it belongs to " + foreign.Owner + ", who alone may remove it", is: foreign}
 	}
@@ -326,7 +396,7 @@ func (c *collector) rename(it *item) error {
 			err = nil
 		}
 	}
-	if err == nil && it.kind == mmapcache.DatasetKind {
+	if err == nil && it.kind == mmapcache.DatasetKind && !c.dryRun {
 		_ = os.Remove(usePath(c.root, it.key, usedSuffix)) // a later sweep removes it if this cannot
 	}
 	return err
@@ -346,7 +416,7 @@ type view int
 
 const (
 	known view = iota // those that were read last: nothing is removed for what they say
-	fresh             // the collector reads them again
+	fresh             // those of a look after the directory was marked
 )
 
 // checkUnneeded returns a neededError if a directory must not be removed now. Another error says that it could not check.
@@ -364,7 +434,7 @@ func (c *collector) checkUnneeded(it *item, read view) error {
 	if it.damaged && parts != nil {
 		return neededError{why: "it is whole again"}
 	}
-	if err := c.checkUsers(it, read); err != nil || it.damaged || c.requested {
+	if err := c.checkUsers(it); err != nil || it.damaged || c.requested {
 		return err
 	}
 	return c.checkAge(it)
@@ -380,8 +450,8 @@ func (c *collector) checkPin(dataset *item) error {
 }
 
 // checkUsers returns a neededError for a directory that a process uses.
-func (c *collector) checkUsers(it *item, read view) error {
-	if read == fresh || !c.noted {
+func (c *collector) checkUsers(it *item) error {
+	if !c.noted {
 		if _, err := c.notes.Read(c.now); err != nil {
 			return err
 		}
@@ -407,40 +477,30 @@ func (c *collector) checkAge(dataset *item) error {
 
 // checkPart returns a neededError for a part that a process uses or a dataset names.
 func (c *collector) checkPart(part *item, read view) error {
-	if err := c.checkUsers(part, read); err != nil || c.repair {
+	if err := c.checkUsers(part); err != nil || c.repair {
 		return err
 	}
-	named, maybe, err := c.namedBy(part, read)
-	switch {
+	switch named, maybe := c.namedBy(part, read); {
 	case named:
 		return neededError{why: "a dataset names it"}
 	case maybe != "":
 		return neededError{why: maybe}
 	}
-	return err
+	return nil
 }
 
-// namedBy reports whether a dataset names a part, or why one may that cannot be read. A fresh view has the datasets that exist now,
-// for others may be published at any time; the known one has those that were read and not removed since.
-func (c *collector) namedBy(part *item, read view) (named bool, maybe string, err error) {
-	exists := func(key string) bool {
-		it := c.byName[mmapcache.DatasetKind+"/"+key]
-		return it == nil || !it.freed // a dry run leaves out the datasets that it would have removed
-	}
-	if read == fresh {
-		keys, err := c.disk.keysOf(c.root, mmapcache.DatasetKind)
-		if err != nil {
-			return false, "", err
-		}
-		exists = func(key string) bool { return slices.Contains(keys, key) }
-		for _, key := range keys {
-			if c.names[key] == nil && !c.unreadable[key] { // one that is repaired meanwhile keeps its parts
-				_, _ = c.partsOf(key) // which notes an error
-			}
+// namedBy reports whether a dataset names a part, or why one may that cannot be read. The fresh view has the datasets that there were
+// at the last look, for others may be published at any time; the known one has those that were read and not removed since.
+func (c *collector) namedBy(part *item, read view) (named bool, maybe string) {
+	exists := func(key string) bool { return c.present[key] }
+	if read == known {
+		exists = func(key string) bool {
+			it := c.byName[mmapcache.DatasetKind+"/"+key]
+			return it == nil || !it.freed // a dry run leaves out the datasets that it would have removed
 		}
 	}
 	if slices.ContainsFunc(c.naming[part.name()], exists) {
-		return true, "", nil
+		return true, ""
 	}
 	last := ""
 	for key := range c.unreadable {
@@ -451,7 +511,7 @@ func (c *collector) namedBy(part *item, read view) (named bool, maybe string, er
 	if last != "" {
 		maybe = fmt.Sprintf("dataset %s, which cannot be read, may name it", last)
 	}
-	return false, maybe, nil
+	return false, maybe
 }
 
 // partsOf returns the parts that a dataset names, each "kind/key", nil for a dataset that does not exist any more. A key means

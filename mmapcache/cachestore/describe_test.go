@@ -37,7 +37,8 @@ func TestDescribe(t *testing.T) {
 	require.NoError(t, err)
 	assert.Nil(t, info.Directories[2].Provenance)
 	removal := durable.Options{}.Removal(root)
-	require.NoError(t, removal.Remove(mmapcache.PlacementKind+"/"+info.Directories[2].Manifest.Key, nil))
+	starts := mmapcache.PlacementKind + "/" + info.Directories[2].Manifest.Key
+	require.NoError(t, removal.Remove(t.Context(), []string{starts}, nil)[starts])
 	require.Empty(t, removal.Finish())
 	_, err = Describe(root, key)
 	assert.Error(t, err)

@@ -156,63 +156,66 @@ func (c *collector) freeAll(ctx context.Context, o GCOptions) error {
 		return err
 	}
 	datasets := c.datasetsByUse()
-	c.each(ctx, datasets, c.freeDamaged)
-	c.each(ctx, c.parts(), c.freeUnnamed)
-	c.each(ctx, datasets, func(it *item) error {
+	c.free(ctx, datasets, c.whyDamaged)
+	c.free(ctx, c.parts(), c.whyUnnamed)
+	c.free(ctx, datasets, func(it *item) string {
 		unused := c.now.Sub(it.used)
 		if it.damaged || o.MaxAge <= 0 || unused <= o.MaxAge {
-			return nil
+			return ""
 		}
-		return c.freeWithParts(ctx, it, "not used for "+ageText(unused))
+		return "not used for " + ageText(unused)
 	})
-	c.each(ctx, datasets, func(it *item) error {
-		if it.damaged || o.MaxBytes == nil || c.total <= *o.MaxBytes {
-			return nil
+	for c.free(ctx, datasets, func(it *item) string { // again where less could go than was planned
+		if it.damaged || o.MaxBytes == nil || c.total-c.leaving <= *o.MaxBytes {
+			return ""
 		}
-		return c.freeWithParts(ctx, it, fmt.Sprintf("least recently used, %s ago", ageText(c.now.Sub(it.used))))
-	})
-	return c.stopped(ctx)
-}
-
-// each calls free for the items that are left, until the context or the lease ends. It removes what they have renamed away.
-func (c *collector) each(ctx context.Context, list []*item, free func(*item) error) {
-	for _, it := range list {
-		if c.stopped(ctx) == nil && !it.freed && !it.link {
-			c.addError(free(it))
-		}
+		return fmt.Sprintf("least recently used, %s ago", ageText(c.now.Sub(it.used)))
+	}) {
 	}
-	c.finish()
+	return c.stopped(ctx)
 }
 
 // minAge is how old a directory must be before it counts as garbage: a build publishes the parts before the dataset that
 // names them.
 const minAge = time.Hour
 
-// freeDamaged frees a dataset that cannot be opened, unless it is too young to count as garbage.
-func (c *collector) freeDamaged(dataset *item) error {
+// whyDamaged says why a dataset that cannot be opened goes, unless it is too young to count as garbage.
+func (c *collector) whyDamaged(dataset *item) string {
 	if !dataset.damaged {
-		return nil
+		return ""
 	}
 	if c.now.Sub(dataset.made) < minAge {
 		c.keepItem(dataset, "damaged, but made less than an hour ago")
-		return nil
+		return ""
 	}
-	return c.free(dataset, "damaged: it cannot be opened")
+	return "damaged: it cannot be opened"
 }
 
-// freeUnnamed frees a part that no dataset names, unless it is too young to count as garbage.
-func (c *collector) freeUnnamed(part *item) error {
-	switch named, maybe, err := c.namedBy(part, known); {
-	case err != nil || named:
-		return err
+// whyUnnamed says why a part that no dataset names goes, unless it is too young to count as garbage.
+func (c *collector) whyUnnamed(part *item) string {
+	switch named, maybe := c.namedBy(part, known); {
+	case named:
+		return ""
 	case maybe != "":
 		c.keepItem(part, maybe)
-		return nil
+		return ""
 	case c.now.Sub(part.made) < minAge:
 		c.keepItem(part, "no dataset names it, but it was made less than an hour ago")
-		return nil
+		return ""
 	}
-	return c.free(part, "no dataset names it")
+	return "no dataset names it"
+}
+
+// whyLeft says why a part goes whose dataset has gone.
+func (c *collector) whyLeft(part *item) string {
+	switch named, maybe := c.namedBy(part, known); {
+	case named:
+		return ""
+	case maybe != "":
+		c.keepItem(part, maybe)
+		return ""
+	}
+	return "no dataset names it any more"
 }
 
 // ageText writes a duration for people.
@@ -269,7 +272,6 @@ func (c *collector) removing(ctx context.Context, o RemoveOptions, remove func()
 	err := c.scan()
 	if err == nil {
 		err = remove()
-		c.finish()
 	}
 	c.release()
 	c.report.sum()
@@ -285,17 +287,24 @@ func (c *collector) removeDataset(ctx context.Context, key string) error {
 	if it == nil {
 		return nil // removed since
 	}
-	if err := c.rename(it); err != nil {
+	err := c.checkUnneeded(it, known)
+	if err == nil {
+		it.why, it.freed = "asked for", true
+		c.take(ctx, []*item{it}, func(_ *item, why error) { err = why })
+	}
+	if err != nil {
 		return fmt.Errorf("dataset %s: %w", mmapcache.DatasetPath(c.root, key), err)
 	}
-	c.addRenamed(it, "asked for")
-	return c.freeParts(ctx, it)
+	if it.freed {
+		c.free(ctx, c.partsOfItem(it), c.whyLeft)
+	}
+	return c.stopped(ctx)
 }
 
 // RemoveUnnamed removes parts that no dataset names and no process uses, such as those of a build that has failed. It keeps the others.
 func RemoveUnnamed(ctx context.Context, root string, parts []mmapcache.Reference, o RemoveOptions) (*GCReport, error) {
 	c := newCollector(root, false)
-	return c.report, c.removeParts(ctx, parts, o, func(part *item) error { return c.free(part, "no dataset names it") })
+	return c.report, c.removeParts(ctx, parts, o, func(*item) string { return "no dataset names it" })
 }
 
 // removeDamaged removes parts that are damaged, although datasets name them, so that a conversion builds these parts alone. It
@@ -303,35 +312,35 @@ func RemoveUnnamed(ctx context.Context, root string, parts []mmapcache.Reference
 func removeDamaged(ctx context.Context, root string, parts []mmapcache.Reference, o RemoveOptions) (*GCReport, error) {
 	c := newCollector(root, false)
 	c.repair = true
-	return c.report, c.removeParts(ctx, parts, o, func(part *item) error { return c.removeDamaged(ctx, part) })
+	return c.report, c.removeParts(ctx, parts, o, func(part *item) string { return c.whyFoundDamaged(ctx, part) })
 }
 
-// removeParts calls remove for those of some parts that exist.
-func (c *collector) removeParts(ctx context.Context, parts []mmapcache.Reference, o RemoveOptions, remove func(*item) error) error {
+// removeParts removes those of some parts that exist and for which reason gives one.
+func (c *collector) removeParts(ctx context.Context, parts []mmapcache.Reference, o RemoveOptions, reason func(*item) string) error {
 	return c.removing(ctx, o, func() error {
+		var list []*item
 		for _, part := range parts {
-			if err := c.stopped(ctx); err != nil {
-				return err
-			}
-			if it := c.byName[part.Name()]; it != nil && part.Kind != mmapcache.DatasetKind && !it.freed && !it.link {
-				c.addError(remove(it))
+			if it := c.byName[part.Name()]; it != nil && part.Kind != mmapcache.DatasetKind {
+				list = append(list, it)
 			}
 		}
-		return nil
+		c.free(ctx, list, reason)
+		return c.stopped(ctx)
 	})
 }
 
-// removeDamaged removes one part, if it is found damaged.
-func (c *collector) removeDamaged(ctx context.Context, part *item) error {
+// whyFoundDamaged verifies a part, and says why it goes.
+func (c *collector) whyFoundDamaged(ctx context.Context, part *item) string {
 	v, err := mmapcache.VerifyPart(ctx, c.root, part.kind, part.key)
 	switch {
 	case err != nil:
-		return err
+		c.addError(err)
+		return ""
 	case len(v.Damages) == 0:
 		c.keepItem(part, "it is whole")
-		return nil
+		return ""
 	}
-	return c.free(part, "damaged: "+v.Damages[0].Reason)
+	return "damaged: " + v.Damages[0].Reason
 }
 
 // sweep removes what killed processes have left, and the last uses and pins of datasets that do not exist any more.

@@ -35,9 +35,9 @@ func gcCounting(t testing.TB, root string, dryRun bool) (listed int, r *GCReport
 	return listed, c.report
 }
 
-// A root of many datasets is not listed for every look at a directory: in a dry run it is listed as often as one of few, and otherwise
-// once more for each part that is removed.
-func TestGCListsDatasetsOnceForAPart(t *testing.T) {
+// How often GC lists datasets, and reads the notes of use with them, does not grow with what it removes: once to begin with, once for all
+// datasets that go and once for all their parts.
+func TestGCListsOnceForAllThatGoes(t *testing.T) {
 	for _, n := range []int{5, 20} {
 		root := t.TempDir()
 		buildApart(t, root, n)
@@ -46,8 +46,37 @@ func TestGCListsDatasetsOnceForAPart(t *testing.T) {
 		require.Equal(t, 1, listed)
 		listed, r = gcCounting(t, root, false)
 		require.Len(t, r.Removed, 4*n)
-		require.Equal(t, 1+3*n, listed)
+		require.Equal(t, 3, listed)
 	}
+}
+
+// More than one look decides about goes in several, and no more goes than the limit of bytes asks for.
+func TestGCInBatches(t *testing.T) {
+	root := t.TempDir()
+	buildApart(t, root, 6)
+	c := newCollector(root, false)
+	c.now, c.most = time.Now(), 2
+	require.NoError(t, c.collect(withoutSync(t), GCOptions{MaxBytes: new(totalOf(t, root)/6 + 1), Keep: new(time.Duration(0))}))
+	require.Len(t, c.report.Removed, 4*5)
+	require.Len(t, keysOf(t, root), 4)
+}
+
+// A dataset that comes into use when many are marked stays, and the next ones go in its place.
+func TestGCFreesOthersForWhatStays(t *testing.T) {
+	root := t.TempDir()
+	buildApart(t, root, 6)
+	keys, err := realDisk().keysOf(root, mmapcache.DatasetKind)
+	require.NoError(t, err)
+	first := keys[3]
+	now := time.Now()
+	dateUse(t, root, first, now.Add(-time.Hour))
+	most := totalOf(t, root) / 2
+	ctx := onceMarked(t, func() { justNote(t, root, mmapcache.DatasetKind+"/"+first) })
+	r := gcUnder(ctx, t, root, now, GCOptions{MaxBytes: &most})
+	require.Len(t, r.Kept, 1)
+	require.Len(t, r.Removed, 12)
+	require.LessOrEqual(t, r.BytesAfter, most)
+	whole(t, root, first)
 }
 
 // BenchmarkGCOfDatasets frees the datasets of a root with 200 and with 800 of them.

@@ -6,7 +6,7 @@ spelling of doc/spec/simulate.md 2, workers or prefill_decode, router, router_co
 line for each: the members of Dynamo's summary, and of each request [prompt length, arrival ms, worker, prefill worker, first token ms, last
 token ms, tokens found]; or {"refused": why}.
 
-    pip install --no-deps ai-dynamo==1.6.1 ai-dynamo-runtime==1.6.1 && pip install typing-extensions
+    pip install ai-dynamo-runtime==1.6.1 && pip install --no-deps ai-dynamo==1.6.1
 """
 
 import json

@@ -130,7 +130,7 @@ func dynamoConfig(t *testing.T, f dynamoFleet, in *Input) Config {
 
 // notYet are the configurations of Dynamo that agentx does not give within a millionth, with a bound of the relative difference that they
 // have.
-var notYet = map[string]float64{"34 sglang c1 w4 b64": 0.002, "35 sglang burst w2 b16": 0.09, "36 trtllm c1 w4 b32": 0.0008}
+var notYet = map[string]float64{"34 sglang c1 w4 b64": 0.002, "35 sglang burst w2 b16": 0.09}
 
 // What Dynamo 1.6.1 made of 27 loads and fleets: within a millionth where no router draws by chance, else within the spread of our draws.
 // Of gaps Dynamo reports sketches, whose percentiles are left out.
@@ -250,7 +250,8 @@ func drawnFleet(draw *rand.Rand, trace string) map[string]any {
 	}
 	workers := 1 + draw.IntN(4)
 	one := map[string]any{"trace": trace, "engine": e, "workers": workers}
-	if draw.IntN(2) == 0 {
+	e["engine_type"] = pick("vllm", "vllm", "trtllm")
+	if e["engine_type"] != "trtllm" && draw.IntN(2) == 0 {
 		pools := []int{1 + draw.IntN(3), 1 + draw.IntN(3)}
 		one["prefill_decode"], workers = pools, max(pools[0], pools[1])
 		e["kv_bytes_per_token"], e["kv_transfer_gb_s"], e["kv_transfer_timing"] = pick(1000, 200_000), pick(1, 50), pick("full_prompt", "destination_missing")

@@ -13,6 +13,7 @@ func (w *Worker) Expect(r *Request) (ok bool) {
 	w.orders++
 	r.order = w.orders
 	w.expected.push(r)
+	w.blocked = false // one that has its prompt may enter now, before one that was preempted
 	return true
 }
 
@@ -41,7 +42,7 @@ func (w *Worker) Reserve() (r *Request, lacks int) {
 	w.pool.lease(&r.leases, &w.hits)
 	w.pool.take(&r.leases, fresh)
 	w.reserved.push(w.expected.pop())
-	w.tried = false
+	w.tried, w.blocked = false, false // the end of one more pass lets the next one look
 	return r, fresh * w.rules.blockSize
 }
 

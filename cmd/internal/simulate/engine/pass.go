@@ -80,13 +80,16 @@ func (w *Worker) watch() {
 // emitters returns how many requests take part in the decode step of the pass, and the sum of their known lengths.
 func (w *Worker) emitters() (requests, length int) {
 	for _, r := range w.running {
-		if n := r.length(); r.computed >= n && !(w.rules.firstAtPrefill && r.Tokens == 0) {
+		if n := r.length(); r.computed >= n && !(w.rules.firstAtPrefill && r.Tokens == 0 && w.prefills(r)) {
 			requests++
 			length += n
 		}
 	}
 	return requests, length
 }
+
+// prefills reports whether the pass computes a part of the prompt of a request.
+func (w *Worker) prefills(r *Request) bool { return r.used.pass == w.pass.number && r.used.chunk > 0 }
 
 // kvTokens returns how many tokens a decode step reads of requests with length tokens in all.
 func (w *Worker) kvTokens(length int) int {
@@ -242,7 +245,7 @@ func (w *Worker) impossible(r *Request) bool {
 
 // known returns how many blocks an admission must be able to hold.
 func (w *Worker) known(r *Request) int {
-	if w.rules.reserveOutput {
+	if w.rules.noEvict {
 		return blocksOf(r.Prompt+r.limit, w.rules.blockSize)
 	}
 	return blocksOf(r.length(), w.rules.blockSize)
@@ -261,6 +264,11 @@ func (w *Worker) refuse(r *Request) {
 func (w *Worker) fits(r *Request) bool {
 	need := w.known(r)
 	room := w.rules.blocks - w.used.active
+	if w.rules.noEvict {
+		for _, other := range w.running {
+			room -= w.known(other) - other.leases.blocks
+		}
+	}
 	return need <= room || need-w.pool.leased(&w.hits) <= room
 }
 
@@ -342,9 +350,6 @@ func (w *Worker) reserve(r *Request, before, want int) (int, bool) {
 		}
 	}
 	target := blocksOf(before+want, w.rules.blockSize)
-	if w.rules.reserveOutput {
-		target = w.known(r)
-	}
 	if w.rules.partial {
 		return w.reservePartly(r, before, want, target)
 	}
@@ -587,7 +592,7 @@ type Group struct {
 func (w *Worker) recordPass(now int64) {
 	w.record = Pass{Start: now, End: w.end, Charged: charge(w.pass.prefills, w.pass.chunk, w.pass.prefix), Attended: w.pass.attended}
 	w.record.Prefill = w.group(w.running, func(r *Request) (int, bool) {
-		return r.Prompt, r.used.pass == w.pass.number && r.used.chunk > 0
+		return r.Prompt, w.prefills(r)
 	})
 	w.record.Prefill.Tokens, w.record.Prefill.Prefix = w.pass.chunk, w.pass.prefix
 	w.record.Decode = w.group(w.running, func(r *Request) (int, bool) {

@@ -104,7 +104,8 @@ type Worker struct {
 // rules are a configuration and its switches, resolved to what the passes ask.
 type rules struct {
 	blockSize, blocks, maxSeqs, maxTokens, maxLength int
-	caching, chunked, fifo, reserveOutput            bool // reserveOutput: trtllm
+	caching, chunked, fifo                           bool
+	noEvict                                          bool // trtllm: a request enters when the pool has room for all that the batch may generate
 	gate, freeHit, partial, visibleAllocated, merge  bool
 	blockAtEmission, firstAtPrefill, uniqueKV        bool
 	atPrefill                                        bool // a record counts a request that computes its prompt for that alone
@@ -120,7 +121,7 @@ func New(o Options) *Worker {
 		timing: o.Timing, gaps: o.Gaps, observe: o.Observe, plain: o.Plain,
 		rules: rules{
 			blockSize: c.BlockSize, blocks: c.Blocks, maxSeqs: c.MaxSeqs, maxTokens: c.MaxBatchedTokens, maxLength: c.MaxModelLen,
-			caching: c.PrefixCaching, chunked: c.ChunkedPrefill, fifo: c.PreemptionMode == fifo, reserveOutput: c.Type == TRTLLM,
+			caching: c.PrefixCaching, chunked: c.ChunkedPrefill, fifo: c.PreemptionMode == fifo,
 			gate: s.Admission == preset.AdmitGate, freeHit: s.FullHit == preset.FullHitFree, partial: s.Alloc == preset.AllocPartial,
 			visibleAllocated: s.BlockVisible == preset.VisibleAllocated, merge: s.Duplicates == preset.DuplicatesMerge,
 			blockAtEmission: s.SampledBlock == preset.SampledAtEmission, firstAtPrefill: s.FirstToken == preset.FirstAtPrefill && o.Role == Aggregated, atPrefill: s.FirstToken == preset.FirstAtPrefill,
@@ -136,8 +137,11 @@ func New(o Options) *Worker {
 	if w.used = w.pool.state(); o.Events {
 		w.used.log = &eventLog{}
 	}
-	if c.Type == TRTLLM { // it reserves what a request can need, so that it never preempts
-		w.rules.reserveOutput, w.rules.gate, w.rules.partial, w.rules.blockAtEmission = true, true, false, false
+	if c.Type == TRTLLM { // it never preempts
+		w.rules.noEvict, w.rules.gate, w.rules.partial, w.rules.blockAtEmission, w.rules.freeHit = true, true, false, false, true
+		if capacity := c.Blocks * c.BlockSize; c.MaxModelLen == 0 || capacity < c.MaxModelLen {
+			w.rules.maxLength = capacity
+		}
 	}
 	if c.Type == SGLang { // it has an admission and a retraction of its own
 		w.rules.sglang, w.rules.partial, w.rules.blockAtEmission, w.rules.freeHit = true, false, false, false

@@ -42,7 +42,11 @@ func TestTRTLLMReservesTheOutput(t *testing.T) {
 			}
 			require.Equal(t, a.Last, b.Admitted)
 			require.Zero(t, w.Counts().Preemptions)
-			require.Equal(t, Rejected, c.Status, "528 tokens never fit in 448")
+			require.Equal(t, 448-128, c.Tokens, "which is what the pool can hold")
+			chain := []Run{{0, 2}}
+			first, again := &Request{Prompt: 128, Output: 2, Chain: chain}, &Request{Prompt: 128, Output: 2, Chain: chain}
+			play(t, config, plain, first, again)
+			require.Equal(t, [2]int{0, 128}, [2]int{first.Reused, again.Reused}, "all that it has in the cache")
 		}
 	}
 }

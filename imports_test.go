@@ -203,7 +203,7 @@ var imports = map[string][]string{
 		"cmd/internal/simulate/preset", "cmd/internal/simulate/router", "cmd/internal/simulate/workload", "internal/durable", "internal/suggest",
 		"internal/terminal", "mmapcache", "replay", "replay/measure", "replay/slo",
 	},
-	"cmd/internal/simulate/engine": {"internal/lazyregexp", "cmd/internal/simulate/preset", "internal/jsonobject", "internal/regular"},
+	"cmd/internal/simulate/engine": {"internal/lazyregexp", "cmd/internal/simulate/preset", "internal/heap", "internal/jsonobject", "internal/regular"},
 	"cmd/internal/simulate/fit": { // reads the results of a run
 		"cmd/internal/simulate/engine", "cmd/internal/simulate/fleet", "cmd/internal/simulate/preset", "cmd/internal/simulate/workload",
 		"internal/heap", "mmapcache", "replay/measure", "replay/merge",

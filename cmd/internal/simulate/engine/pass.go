@@ -22,7 +22,7 @@ func (w *Worker) maxIdlePasses() int {
 // play evaluates one pass: doc/spec/simulate.md 5.2.
 func (w *Worker) play(now int64) {
 	w.pass = passState{number: w.pass.number + 1, budget: w.rules.maxTokens}
-	if w.rules.sglang {
+	if w.sglang != nil {
 		w.playSGLang(now)
 	} else {
 		w.playVLLM(now)
@@ -33,7 +33,11 @@ func (w *Worker) play(now int64) {
 	if w.observe != nil {
 		w.recordPass(now)
 	}
-	w.emit()
+	if w.sglang != nil {
+		w.emitSGLang()
+	} else {
+		w.emit()
+	}
 	w.signals = append(w.signals, w.refused...)
 	w.watch()
 }
@@ -71,7 +75,7 @@ func (w *Worker) watch() {
 	if w.idle++; w.pass.progress {
 		w.idle = 0
 	}
-	w.blocked = w.rules.role != Aggregated && len(w.running) == 0 && !w.pass.progress && !w.pass.preempted
+	w.blocked = w.rules.role != Aggregated && (len(w.running) == 0 || w.sglang != nil && w.pass.prefills == 0) && !w.pass.progress && !w.pass.preempted
 	if w.idle > w.maxIdlePasses() && w.stuck == nil {
 		w.stuck = append(w.Batch(), w.Queued()...)[0]
 	}
@@ -79,7 +83,14 @@ func (w *Worker) watch() {
 
 // emitters returns how many requests take part in the decode step of the pass, and the sum of their known lengths.
 func (w *Worker) emitters() (requests, length int) {
-	for _, r := range w.running {
+	list := w.running
+	if w.sglang != nil {
+		list = w.sglang.emitting
+		if w.rules.atPrefill && w.pass.prefills > 0 {
+			return 0, 0
+		}
+	}
+	for _, r := range list {
 		if n := r.length(); r.computed >= n && !(w.rules.firstAtPrefill && r.Tokens == 0 && w.prefills(r)) {
 			requests++
 			length += n
@@ -291,7 +302,17 @@ func (w *Worker) advance(r *Request, cached int) bool {
 // schedule counts want tokens of a request behind its first before ones as computed, and makes the blocks visible that they fill.
 func (w *Worker) schedule(r *Request, before, want int) {
 	after := before + want
-	chunk := max(min(r.Prompt, after)-before, 0)
+	w.count(r, before, want, max(min(r.Prompt, after)-before, 0))
+	if w.rules.caching && !w.rules.visibleAllocated {
+		size := w.rules.blockSize
+		w.publish(r, before/size, min(after/size, r.shared))
+		w.pool.own(&r.leases, max(before/size, r.shared), w.full(r))
+	}
+}
+
+// count counts want tokens of a request behind its first before ones as computed, a chunk of them as of its prompt.
+func (w *Worker) count(r *Request, before, want, chunk int) {
+	after := before + want
 	r.used = taken{pass: w.pass.number, tokens: want, reached: r.reached, recomputed: r.Recomputed}
 	if chunk > 0 {
 		r.used.chunk, r.used.prefix = chunk, before
@@ -309,11 +330,6 @@ func (w *Worker) schedule(r *Request, before, want int) {
 		r.farthest, w.pass.progress = after, true
 	}
 	r.computed = after
-	if w.rules.caching && !w.rules.visibleAllocated {
-		size := w.rules.blockSize
-		w.publish(r, before/size, min(after/size, r.shared))
-		w.pool.own(&r.leases, max(before/size, r.shared), w.full(r))
-	}
 }
 
 // publish puts the blocks of a request, from position first to before end, into the prefix cache, where later prompts find them.
@@ -487,13 +503,18 @@ func (w *Worker) preempt(r *Request) *Request {
 		}
 	}
 	w.drop(r, true)
+	w.preempted(r)
+	w.waiting.pushFront(r)
+	return r
+}
+
+// preempted notes that a request has lost its blocks and its place in the batch.
+func (w *Worker) preempted(r *Request) {
 	r.computed = 0
 	r.Status = Preempted
 	r.Preemptions++
 	w.counts.Preemptions++
 	w.pass.preempted, w.tried = true, false
-	w.waiting.pushFront(r)
-	return r
 }
 
 // full returns how many leading blocks of a request have content that can be found again.
@@ -511,6 +532,10 @@ func (w *Worker) full(r *Request) int {
 // drop ends the leases of a request, its last block first. back says that the request was preempted and will run again: then it notes which
 // blocks of generated tokens, that no other prompt can have, it may find again.
 func (w *Worker) drop(r *Request, back bool) {
+	if w.sglang != nil {
+		w.sglang.tree.finish(r, r.branch.tokens/w.rules.blockSize, w.rules.caching)
+		return
+	}
 	if w.rules.visibleAllocated || w.rules.blockAtEmission { // else they are owned when they are full
 		w.pool.own(&r.leases, 0, min(w.full(r), r.leases.blocks))
 	}

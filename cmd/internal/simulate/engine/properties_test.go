@@ -64,6 +64,38 @@ func checkPool(t *testing.T, w *Worker) {
 	if p, ok := w.pool.(*extents); ok {
 		p.check(t, w.running)
 	}
+	if w.sglang != nil {
+		w.sglang.tree.check(t, w.running)
+	}
+}
+
+// check compares a tree with what the running requests have of it.
+func (p *radix) check(t *testing.T, running []*Request) {
+	leases, active, inactive := make([]int32, len(p.nodes)), 0, 0
+	for _, r := range running {
+		require.Equal(t, p.find(r.branch.keys, r.branch.cached), r.branch.cached)
+		active += r.leases.blocks - r.branch.cached
+		for at := r.branch.last; at != 0; at = p.nodes[at].parent {
+			leases[at]++
+		}
+	}
+	offered := map[leaf]bool{}
+	for _, l := range p.leaves {
+		offered[l] = true
+	}
+	for at, n := range p.nodes[1:] {
+		at := int32(at + 1)
+		require.Equal(t, leases[at], n.leases)
+		if n.leases > 0 {
+			active += n.blocks
+		} else if inactive += n.blocks; n.blocks > 0 && n.children == 0 {
+			require.True(t, offered[leaf{n.used, at}], "a leaf that can be evicted")
+		}
+		if n.blocks > 0 {
+			require.Equal(t, at, p.first[n.keys[0].first])
+		}
+	}
+	require.Equal(t, []int{active, inactive}, []int{p.active, p.inactive})
 }
 
 // check compares extents with the leases of the running requests.

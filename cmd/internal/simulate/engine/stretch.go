@@ -21,7 +21,7 @@ func (w *Worker) inStretch() bool { return len(w.stretch.ends) > 0 }
 // planStretch plans the passes from now on in which the batch cannot change. It returns false where the first may change it.
 func (w *Worker) planStretch(now int64) bool {
 	passes, length, ok := w.pureDecode()
-	if !ok || w.expected.len() > 0 || w.waiting.len() > 0 && len(w.running) < w.rules.maxSeqs && (w.rules.sglang || !w.headMustWait()) { // its room grows with every pass
+	if !ok || w.expected.len() > 0 || w.waiting.len() > 0 && len(w.running) < w.rules.maxSeqs && (w.sglang != nil || !w.headMustWait()) { // its room grows with every pass
 		return false
 	}
 	if passes = w.passesWithin(passes); passes == 0 {
@@ -46,6 +46,9 @@ func (w *Worker) planStretch(now int64) bool {
 // the first of them ends, at most maxStretch.
 func (w *Worker) pureDecode() (passes, length int, ok bool) {
 	passes = maxStretch
+	if w.sglang != nil && w.sglang.cut != nil {
+		return 0, 0, false
+	}
 	for _, r := range w.running {
 		n := r.length()
 		if r.computed != n-1 || r.Tokens == 0 || r.computed < r.Prompt {
@@ -74,7 +77,7 @@ func (w *Worker) headMustWait() bool {
 
 // held returns how many tokens of a request need blocks when it has taken part in so many more passes of pure decode.
 func (w *Worker) held(r *Request, passes int) int {
-	if w.rules.blockAtEmission {
+	if w.rules.blockAtEmission || w.sglang != nil {
 		return r.length() + passes
 	}
 	return r.computed + passes
@@ -208,6 +211,9 @@ func (w *Worker) commit(end int) {
 		r.Tokens += passes
 		r.computed += passes
 		r.reached, r.farthest = max(r.reached, r.computed), max(r.farthest, r.computed)
+		if w.sglang != nil {
+			continue
+		}
 		for target := blocksOf(w.held(r, 0), w.rules.blockSize); r.leases.blocks < target; {
 			w.grow(r)
 		}
@@ -215,7 +221,10 @@ func (w *Worker) commit(end int) {
 			w.pool.own(&r.leases, max((r.computed-passes)/w.rules.blockSize, r.shared), w.full(r))
 		}
 	}
-	w.ratioFell += passes
+	if w.sglang != nil {
+		w.growTogether(passes)
+		w.sglang.fall(passes)
+	}
 	w.counts.Passes += int64(passes)
 	w.counts.Evictions = w.used.evictions
 	w.counts.Output += int64(passes * len(w.running))

@@ -76,7 +76,8 @@ type Worker struct {
 	plain   bool
 
 	pool     pool
-	used     *usage // of the pool
+	sglang   *sglang // nil: another scheduler, whose blocks are in pool
+	used     *usage  // of the pool
 	waiting  queue
 	expected queue // prompts that are handed over, and have no blocks yet
 	reserved queue // those that have blocks, and whose prompt has not come
@@ -96,7 +97,6 @@ type Worker struct {
 	stuck      *Request
 	blocked    bool      // blocks of requests that are handed over keep all that wait from the batch
 	idle       int       // passes without progress
-	ratioFell  int       // of SGLang: passes in which its ratio has fallen since it was at its first
 	hits       leases    // that the waiting head would get
 	lists      [][]piece // of leases, of requests that ended
 }
@@ -109,7 +109,7 @@ type rules struct {
 	gate, freeHit, partial, visibleAllocated, merge  bool
 	blockAtEmission, firstAtPrefill, uniqueKV        bool
 	atPrefill                                        bool // a record counts a request that computes its prompt for that alone
-	deadEnd, sglang                                  bool
+	deadEnd                                          bool
 	freeOnly                                         bool // a stretch evicts nothing
 	role                                             Role
 }
@@ -134,9 +134,6 @@ func New(o Options) *Worker {
 	if w.pool = newExtents(c.Blocks); o.Plain {
 		w.pool = newPlainPool(c.Blocks)
 	}
-	if w.used = w.pool.state(); o.Events {
-		w.used.log = &eventLog{}
-	}
 	if c.Type == TRTLLM { // it never preempts
 		w.rules.noEvict, w.rules.gate, w.rules.partial, w.rules.blockAtEmission, w.rules.freeHit = true, true, false, false, true
 		if capacity := c.Blocks * c.BlockSize; c.MaxModelLen == 0 || capacity < c.MaxModelLen {
@@ -144,16 +141,28 @@ func New(o Options) *Worker {
 		}
 	}
 	if c.Type == SGLang { // it has an admission and a retraction of its own
-		w.rules.sglang, w.rules.partial, w.rules.blockAtEmission, w.rules.freeHit = true, false, false, false
+		w.sglang = &sglang{tree: newRadix(c.Blocks), ratio: firstRatio}
+		w.pool, w.rules.blockAtEmission = nil, false
+	}
+	if w.used = w.state(); o.Events {
+		w.used.log = &eventLog{}
 	}
 	w.rules.freeOnly = w.rules.blockAtEmission // where requests end, their blocks are unused before later tokens take theirs
 	return w
 }
 
+// state returns the counts of the pool, which are kept up to date.
+func (w *Worker) state() *usage {
+	if w.sglang != nil {
+		return &w.sglang.tree.usage
+	}
+	return w.pool.state()
+}
+
 // Submit hands a worker a request, which waits for a pass that starts at now or later; later, where begun says that passes that could
 // start at now have started. It cuts a stretch to the pass in flight.
 func (w *Worker) Submit(now int64, r *Request, begun bool) {
-	r.prepare(w.rules.maxLength)
+	w.prepare(r)
 	w.blocked = false
 	if w.inStretch() {
 		w.Settle(now)
@@ -298,6 +307,7 @@ type Request struct {
 	order    int // among those that were expected
 	computed int // known tokens whose KV is in its blocks
 	leases   leases
+	branch   *branch // of SGLang
 	private  []saved // blocks of its own that it lost in a preemption
 	used     taken   // by this pass
 }
@@ -317,14 +327,18 @@ func (r *Request) length() int { return r.Prompt + r.Tokens }
 func blocksOf(tokens, size int) int { return (tokens + size - 1) / size }
 
 // prepare computes how many tokens a request may emit, and how many of its blocks have chain numbers.
-func (r *Request) prepare(maxLength int) {
+func (w *Worker) prepare(r *Request) {
 	r.limit = r.Output
-	if maxLength > r.Prompt {
-		r.limit = min(r.limit, maxLength-r.Prompt)
+	if w.rules.maxLength > r.Prompt {
+		r.limit = min(r.limit, w.rules.maxLength-r.Prompt)
 	}
 	r.shared = 0
 	for _, run := range r.Chain {
 		r.shared += int(run.Count)
+	}
+	if w.sglang != nil {
+		w.sglang.requests++
+		r.branch = newBranch(r, w.sglang.requests, (r.Prompt+r.limit)/w.rules.blockSize)
 	}
 }
 

@@ -146,3 +146,24 @@ func TestHandOffsAtTheEndOfAPass(t *testing.T) {
 		}
 	}
 }
+
+// With sglang the prefill pool computes a prompt when the decode pool has blocks for it, which a prompt that is refused gives back.
+//
+// Covers S-25.
+func TestSGLangReservesFirst(t *testing.T) {
+	for _, plain := range []bool{true, false} {
+		o := disaggOf(t, `{"engine_type":"sglang","num_gpu_blocks":20}`, row(0, 640, 200, 0), row(100, 640, 2, 100), row(200, 128, 2, 200))
+		o.Plain = plain
+		got, err := Run(context.Background(), o)
+		require.NoError(t, err)
+		one, two, three := got.Requests[0], got.Requests[1], got.Requests[2]
+		require.Zero(t, one.Prefill.Admitted)
+		require.GreaterOrEqual(t, two.Prefill.Admitted, one.Last, "10 blocks, of which the first leaves 6")
+		require.GreaterOrEqual(t, three.Prefill.Admitted, two.Prefill.Admitted, "first come, first served")
+		o.Load = disaggOf(t, `{}`, row(0, 640, 200, 0), row(100, 640, 2, 100), row(200, 128, 2, 200)).Load
+		o.Pools[0].Engine.MaxModelLen = 640
+		got, err = Run(context.Background(), o)
+		require.NoError(t, err)
+		require.Equal(t, []engine.Status{engine.Rejected, engine.Rejected, engine.Done}, []engine.Status{got.Requests[0].Status, got.Requests[1].Status, got.Requests[2].Status})
+	}
+}

@@ -5,8 +5,7 @@ import (
 	"github.com/agentx/agentx/internal/heap"
 )
 
-// step is what happens next to a request between the prefill pool, which has computed its prompt, and the decode pool: doc/spec/simulate.md
-// 7.3.
+// step is what happens next to a request between the prefill pool and the decode pool: doc/spec/simulate.md 7.3.
 type step struct {
 	to      stage
 	request *Request
@@ -17,7 +16,10 @@ type stage uint8
 
 const (
 	toReserve  stage = iota // the router of the decode pool chooses a worker, which looks for blocks
+	toPrefill               // SGLang: it has found them, and the prompt can be computed
+	toSend                  // the prompt is computed, and has blocks in the decode pool
 	toActivate              // the prompt has come
+	toCancel                // the prefill pool refused the prompt, so that the decode pool needs no blocks
 	toRelease               // the worker that has computed the prompt frees its blocks
 )
 
@@ -61,12 +63,18 @@ func (r *run) handOff() (changed bool) {
 
 // take takes a step, or defers it to the end of the pass that its worker is in.
 func (r *run) take(s step) {
-	if s.to == toReserve {
-		r.route(r.pools[1], s.request)
-		return
-	}
 	p, id := r.pools[1], s.request.Worker
-	if s.to == toRelease {
+	switch s.to {
+	case toReserve:
+		r.route(p, s.request)
+		return
+	case toPrefill:
+		r.route(r.pools[0], s.request.Prefill)
+		return
+	case toSend:
+		r.send(s.request)
+		return
+	case toRelease:
 		p, id = r.pools[0], s.request.Prefill.Worker
 	}
 	w := p.worker(id)
@@ -81,8 +89,13 @@ func (r *run) take(s step) {
 		p.retire(r.now)
 		return
 	}
-	w.Activate(&s.request.Request)
-	r.steps = append(r.steps, step{toRelease, s.request})
+	if s.to == toCancel {
+		w.Cancel(&s.request.Request)
+		p.retire(r.now)
+	} else {
+		w.Activate(&s.request.Request)
+		r.steps = append(r.steps, step{toRelease, s.request})
+	}
 	r.reserve(w)
 	p.tell(w)
 }
@@ -93,7 +106,9 @@ func (r *run) expect(p *pool, w *worker, one *Request) {
 	if !w.Expect(&one.Request) {
 		p.router.Completed(r.now, one)
 		r.completed(one)
-		r.steps = append(r.steps, step{toRelease, one})
+		if !r.reservesFirst() {
+			r.steps = append(r.steps, step{toRelease, one})
+		}
 		return
 	}
 	w.handing++
@@ -103,19 +118,34 @@ func (r *run) expect(p *pool, w *worker, one *Request) {
 	}
 }
 
-// reserve lets a worker look for blocks of the request that it expects first, and sends the prompt on its way.
+// reserve lets a worker look for blocks of the request that it expects first.
 func (r *run) reserve(w *worker) {
 	q, lacks := w.Reserve()
 	if q == nil {
 		return
 	}
-	prefill, tokens := r.pools[0].Engine, q.Prompt
+	one := r.open[q.ID]
+	if one.lacks = lacks; r.reservesFirst() {
+		r.steps = append(r.steps, step{toPrefill, one})
+	} else {
+		r.steps = append(r.steps, step{toSend, one})
+	}
+}
+
+// reservesFirst reports whether the decode pool has blocks for a prompt before the prefill pool computes it, as SGLang does.
+func (r *run) reservesFirst() bool {
+	return len(r.pools) > 1 && r.pools[0].Engine.Type == engine.SGLang && r.pools[1].Engine.Type == engine.SGLang
+}
+
+// send sends a prompt on its way.
+func (r *run) send(one *Request) {
+	prefill, tokens := r.pools[0].Engine, one.Prompt
 	if prefill.KVTransferTiming == engine.DestinationMissing {
-		tokens = lacks
+		tokens = one.lacks
 	}
 	if way := prefill.HandOff(tokens); way > 0 {
-		heap.Push(&r.transfers, transfer{r.now + way, r.open[q.ID]}, transfer.before)
+		heap.Push(&r.transfers, transfer{r.now + way, one}, transfer.before)
 		return
 	}
-	r.steps = append(r.steps, step{toActivate, r.open[q.ID]})
+	r.steps = append(r.steps, step{toActivate, one})
 }

@@ -111,6 +111,7 @@ type Request struct {
 	Prefill         *Request // its copy with one token in the prefill pool; nil in an aggregated fleet
 
 	released int // how many were before
+	lacks    int // tokens of the blocks that the decode pool has taken for the prompt
 }
 
 // Front returns what the first pool has of a request: in a disaggregated fleet its copy there.

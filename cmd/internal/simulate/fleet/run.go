@@ -162,11 +162,19 @@ func (r *run) endPass(p *pool, w *worker) {
 			p.router.FirstToken(r.now, one)
 		case p.index == len(r.pools)-1 || q.Status != engine.Done:
 			p.router.Completed(r.now, one)
+			if p.index == 0 && r.reservesFirst() {
+				r.pools[1].router.Completed(r.now, r.open[q.ID])
+				r.steps = append(r.steps, step{toCancel, r.open[q.ID]})
+			}
 			r.completed(r.open[q.ID])
 		default: // it is computed, and held for its hand-off
 			p.router.FirstToken(r.now, one)
 			w.handing++
-			r.steps = append(r.steps, step{toReserve, r.open[q.ID]})
+			next := toReserve
+			if r.reservesFirst() {
+				next = toSend
+			}
+			r.steps = append(r.steps, step{next, r.open[q.ID]})
 		}
 		r.dispatchQueued(p)
 	}
@@ -185,7 +193,7 @@ func (r *run) part(p *pool, q *engine.Request) *Request {
 func (r *run) completed(one *Request) {
 	delete(r.open, one.ID)
 	if copied := one.Prefill; copied != nil {
-		if copied.Status != engine.Done {
+		if copied.Status > engine.Done {
 			one.Status = copied.Status
 		}
 		one.Reused, one.ReusedMax = copied.Reused, max(one.ReusedMax, copied.ReusedMax)
@@ -217,7 +225,11 @@ func (r *run) release() (changed bool) {
 		one.Session, one.Number, one.Arrival, one.Worker = t.Session, t.Number, r.now, -1
 		r.open[t.ID], one.released = one, len(r.result.Requests)
 		r.result.Requests = append(r.result.Requests, one)
-		r.route(first, r.begin(one))
+		if begun := r.begin(one); r.reservesFirst() {
+			r.steps = append(r.steps, step{toReserve, one})
+		} else {
+			r.route(first, begun)
+		}
 		if r.Observer != nil {
 			r.Observer.Released(r.now, one)
 		}
@@ -282,24 +294,31 @@ func (r *run) newRequest() *Request {
 	return one
 }
 
-// startPasses starts a pass on every idle worker that has work, the lowest first.
+// startPasses starts a pass on every idle worker that has work, the lowest first. One of no length ends at once, and the next one starts.
 func (r *run) startPasses() (started bool, err error) {
 	r.begun = true
 	for _, p := range r.pools {
+		drained := false
 		for _, w := range p.workers {
-			if w.Busy() || !w.Ready() {
-				continue
+			for !w.Busy() && w.Ready() {
+				w.Start(r.now)
+				if started = true; w.Progressed() {
+					r.idle = 0
+				}
+				if w.Stuck() != nil {
+					return true, r.deadEnd()
+				}
+				if p.events && p.early {
+					p.router.Events(w.id, w.TakeEvents())
+				}
+				if w.End() == r.now {
+					r.endPass(p, w)
+					drained = drained || w.draining && !w.HasWork()
+				}
 			}
-			w.Start(r.now)
-			if started = true; w.Progressed() {
-				r.idle = 0
-			}
-			if w.Stuck() != nil {
-				return true, r.deadEnd()
-			}
-			if p.events && p.early {
-				p.router.Events(w.id, w.TakeEvents())
-			}
+		}
+		if drained {
+			p.retire(r.now)
 		}
 	}
 	return started, nil
@@ -465,7 +484,7 @@ func stuckOf(one *Request, now int64) stuck {
 	switch copied := one.Prefill; {
 	case copied == nil:
 	case one.Worker < 0 && copied.Last > 0 && copied.Last <= now: // handed off, and no worker is active
-	case one.Worker < 0:
+	case one.Worker < 0 || copied.Worker >= 0 && (copied.Last == 0 || copied.Last > now):
 		s.pool, s.worker, s.status = "prefill", copied.Worker, copied.Status
 	default:
 		s.pool = "decode"

@@ -80,6 +80,17 @@ func (e *evidence) filler() (string, []string) {
 		FormatShare(Number(t.Filler)), strings.Join(t.Formats, ", "))
 }
 
+// Names returns the names of the inputs, with commas between; "" where they are not known any more.
+func (d Dataset) Names() string {
+	var list []string
+	for _, in := range d.Inputs {
+		if in.Name != "" {
+			list = append(list, in.Name)
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
 // Hub returns the repository and commit of the hub that every input was fetched from, and the path of the first one; "" if they
 // come from elsewhere.
 func (d Dataset) Hub() (name, commit, file string) {

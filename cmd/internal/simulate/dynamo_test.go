@@ -379,7 +379,6 @@ func besideDynamo(t *testing.T, path string, text []byte, theirs dynamoRun) (wor
 // plannersNotYet are the runs with a planner whose ticks differ, with a bound of how many do.
 var plannersNotYet = map[string]int{
 	"C agg sla load-only": 194, "D agg sla load+throughput": 196, "C2 agg sla load": 61, // of the models of sla
-	"F2 disagg throughput, max_model_len": 56,
 }
 
 // dynamoTick is a tick of Dynamo's planner: of each pool the active and the starting workers.

@@ -250,6 +250,7 @@ func (r *run) tick() (changed bool, err error) {
 	}
 	for k, p := range r.pools {
 		p.scale(r.now, targets[k])
+		p.begin(r.now) // those that take no time to start
 	}
 	return true, nil
 }

@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/agentx/agentx/cmd/internal/simulate/engine"
+	"github.com/agentx/agentx/cmd/internal/simulate/preset"
 	"github.com/agentx/agentx/cmd/internal/simulate/workload"
 )
 
@@ -32,6 +33,7 @@ type run struct {
 	lastEvent int64 // before a tick
 	begun     bool  // passes that could start now have started
 	idle      int   // rounds now in which no pass computed or emitted anything
+	early     bool  // ticks come before releases of their instant
 	slab      []Request
 	open      map[int]*Request // in flight, by turn
 	result    *Result
@@ -78,6 +80,7 @@ func newRun(o Options) *run {
 	if r.result.Gaps == nil {
 		r.result.Gaps = &engine.Gaps{}
 	}
+	r.early = o.Switches.Planning == preset.PlanningPipeline && len(o.Pools) == 2
 	for k := range o.Pools {
 		r.pools = append(r.pools, r.newPool(k))
 	}
@@ -114,6 +117,13 @@ func (r *run) instant() error {
 			changed = p.begin(r.now) || changed
 		}
 		changed = r.handOff() || changed
+		if r.early {
+			ticked, err := r.tick()
+			if err != nil {
+				return err
+			}
+			changed = ticked || changed
+		}
 		changed = r.release() || changed
 		started, err := r.startPasses()
 		if err != nil {

@@ -51,6 +51,7 @@ type Config struct {
 
 	Planner  *planner.Config // scales the fleet; nil: it stays as it is
 	Sampling Sampling        // whether Result has Samples
+	Forget   bool            // Result.Requests has no request: about 0.5 KB less for each
 	Observer fleet.Observer  // may be nil
 	Plain    bool            // play pass by pass, without skip-ahead: the oracle of tests
 }

@@ -231,7 +231,7 @@ func (r *Result) tokensPerUser() Distribution {
 		}
 	}
 	if n == 0 {
-		return distributionOf[int64](nil)
+		return distributionOf(nil)
 	}
 	mean /= n
 	squares := 0.0

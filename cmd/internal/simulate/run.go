@@ -34,6 +34,8 @@ type Result struct {
 	Config  Config
 	Planned *Planned // nil without a planner
 	Samples *Samples // nil: Config.Sampling is off
+
+	tally *tally // of the requests that are forgotten; nil: Config.Forget is off
 }
 
 // Run plays the load of a configuration to its end. The error is everything that is wrong with the configuration, a
@@ -63,6 +65,11 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 		samples = newSampler(c.Sampling)
 		o.Sampler = samples
 	}
+	var counted *tally
+	if c.Forget {
+		counted = newTally(&c)
+		o.Ended = counted.add
+	}
 	got, err := fleet.Run(ctx, o)
 	if lanes, ok := load.(*workload.LanesLoad); ok && err == nil {
 		err = lanes.Err()
@@ -70,7 +77,7 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Result{Result: *got, Config: c}
+	r := &Result{Result: *got, Config: c, tally: counted}
 	if plan != nil {
 		r.Planned = plan.end(got.Duration)
 	}

@@ -110,41 +110,17 @@ func (c *Config) Caveat() string {
 // Summary computes the summary.
 func (r *Result) Summary() *Summary {
 	s := &Summary{Switches: r.Config.Switches, Run: r.Config.Info(), Duration: seconds(r.Duration)}
-	var ttft, ttst, e2e []int64
-	var itl []float64
-	var reused, reusedMax, resident int64
-	good := 0
-	for _, q := range r.Requests {
-		s.count(q.Status)
-		if q.Status != engine.Rejected {
-			s.InputTokens += int64(q.Prompt)
-			reused += int64(q.Reused)
-			reusedMax += int64(q.ReusedMax)
-			resident += int64(q.Resident)
-			s.Recomputed += int64(q.Recomputed)
-		}
-		s.OutputTokens += int64(q.Tokens)
-		l, ok := LatencyOf(q)
-		if !ok {
-			continue
-		}
-		ttft, e2e = append(ttft, l.TTFT), append(e2e, l.E2E)
-		if l.Tokens > 1 {
-			ttst, itl = append(ttst, l.TTST), append(itl, l.ITL)
-		}
-		if q.Status == engine.Done && r.Config.SLA.good(l) {
-			good++
-		}
-	}
-	s.TTFT, s.TTST, s.ITL, s.RequestLatency = distributionOf(ttft), distributionOf(ttst), distributionOf(itl), distributionOf(e2e)
+	t := r.counted()
+	s.Requests, s.Completed, s.Rejected, s.KVExhausted = t.requests(), t.ended[engine.Done], t.ended[engine.Rejected], t.ended[engine.KVExhausted]
+	s.InputTokens, s.OutputTokens, s.Recomputed = t.input, t.output, t.recomputed
+	s.TTFT, s.TTST, s.ITL, s.RequestLatency = t.ttft.distribution(), t.ttst.distribution(), t.itl.distribution(), t.e2e.distribution()
 	s.TokenGap = distributionOfGaps(r.Gaps)
 	s.RequestRate, s.OutputTokenRate = perSecond(int64(s.Completed), r.Duration), perSecond(s.OutputTokens, r.Duration)
-	s.Reuse, s.ReuseMax = ratio(reused, s.InputTokens), ratio(reusedMax, s.InputTokens)
-	s.DecodeReuse = ratio(resident, s.InputTokens)
-	s.ReuseUnlimited = ratio(hits(&r.Config, r.Requests), s.InputTokens)
+	s.Reuse, s.ReuseMax = ratio(t.reused, s.InputTokens), ratio(t.reusedMax, s.InputTokens)
+	s.DecodeReuse, s.ReuseUnlimited = ratio(t.resident, s.InputTokens), ratio(t.unlimited, s.InputTokens)
 	total := r.Counts()
 	s.Passes, s.Outside, s.Preemptions, s.Evictions = total.Passes, total.Outside, total.Preemptions, total.Evictions
-	s.Goodput = r.goodput(good)
+	s.Goodput = r.goodput(t.good, s.Requests)
 	s.GPUHours = r.gpuHours()
 	if p := r.Planned; p != nil {
 		s.Planner = &PlannerSummary{
@@ -154,21 +130,8 @@ func (r *Result) Summary() *Summary {
 	return s
 }
 
-// count counts a request by how it ended.
-func (s *Summary) count(status engine.Status) {
-	s.Requests++
-	switch status {
-	case engine.Rejected:
-		s.Rejected++
-	case engine.KVExhausted:
-		s.KVExhausted++
-	default:
-		s.Completed++
-	}
-}
-
 // goodput returns the share and rate of good requests, and the limits; nil without limits.
-func (r *Result) goodput(good int) *Goodput {
+func (r *Result) goodput(good, all int) *Goodput {
 	sla := r.Config.SLA
 	if sla == (SLA{}) {
 		return nil
@@ -181,7 +144,7 @@ func (r *Result) goodput(good int) *Goodput {
 		return &v
 	}
 	return &Goodput{
-		Good: good, Ratio: ratio(int64(good), int64(len(r.Requests))), RequestRate: perSecond(int64(good), r.Duration),
+		Good: good, Ratio: ratio(int64(good), int64(all)), RequestRate: perSecond(int64(good), r.Duration),
 		TTFT: limit(sla.TTFT), ITL: limit(sla.ITL), E2E: limit(sla.E2E),
 	}
 }
@@ -260,31 +223,31 @@ type Distribution struct {
 var percentiles = [...]float64{50, 75, 90, 95, 99}
 
 // distributionOf returns the exact distribution of nanoseconds, which it sorts: doc/spec/simulate.md 9.1.
-func distributionOf[T int64 | float64](list []T) Distribution {
+func distributionOf(list []float64) Distribution {
 	if len(list) == 0 {
 		return newDistribution(0, math.NaN(), math.NaN(), math.NaN(), math.NaN(), [5]float64{})
 	}
 	slices.Sort(list)
 	sum := 0.0
 	for _, v := range list {
-		sum += float64(v)
+		sum += v
 	}
 	mean := sum / float64(len(list))
 	squares := 0.0
 	for _, v := range list {
-		squares += float64((float64(v) - mean) * (float64(v) - mean))
+		squares += float64((v - mean) * (v - mean))
 	}
 	var at [5]float64
 	for k, q := range percentiles {
-		at[k] = float64(list[rank(len(list), q)])
+		at[k] = list[rank(len(list), q)]
 	}
-	return newDistribution(int64(len(list)), mean, float64(list[0]), float64(list[len(list)-1]), math.Sqrt(squares/float64(len(list))), at)
+	return newDistribution(int64(len(list)), mean, list[0], list[len(list)-1], math.Sqrt(squares/float64(len(list))), at)
 }
 
 // distributionOfGaps returns the distribution of gaps: count, mean and deviation are exact, percentiles within a thousandth.
 func distributionOfGaps(g *engine.Gaps) Distribution {
 	if g.Count() == 0 {
-		return distributionOf[int64](nil)
+		return distributionOf(nil)
 	}
 	var at [5]float64
 	for k, q := range percentiles {
@@ -337,30 +300,6 @@ func (s SLA) good(l Latency) bool {
 		(s.E2E == 0 || l.E2E <= s.E2E)
 }
 
-// hits returns the prompt tokens that one cache without a limit, of the whole fleet, gives to the requests that were not rejected: each
-// finds the full blocks of all that were released before it.
-func hits(c *Config, list []*fleet.Request) (reused int64) {
-	if !slices.ContainsFunc(c.Engines(), func(e Engine) bool { return e.Config.PrefixCaching }) {
-		return 0
-	}
-	var seen router.Index
-	size := c.BlockSize()
-	for _, r := range list {
-		if r.Status == engine.Rejected {
-			continue
-		}
-		most := r.Prompt
-		if c.Switches.FullHit != preset.FullHitFree {
-			most = (r.Prompt - 1) / size * size
-		}
-		reused += int64(min(seen.Leading(r.Chain)*size, most))
-		for _, run := range r.Chain {
-			seen.Apply(engine.KVEvent{Run: run})
-		}
-	}
-	return reused
-}
-
 // Warnings returns what a user should know of a run beside its numbers.
 func (r *Result) Warnings() (list []string) {
 	if why := r.rejections(); why != "" {
@@ -386,13 +325,8 @@ func (r *Result) Warnings() (list []string) {
 
 // rejections says why requests were rejected; "" where none was.
 func (r *Result) rejections() string {
-	n, prompt := 0, 0
-	for _, q := range r.Requests {
-		if q.Status == engine.Rejected {
-			n++
-			prompt = max(prompt, q.Prompt)
-		}
-	}
+	t := r.counted()
+	n := t.ended[engine.Rejected]
 	if n == 0 {
 		return ""
 	}
@@ -406,7 +340,7 @@ func (r *Result) rejections() string {
 	if e.MaxModelLen > 0 {
 		limits += fmt.Sprintf(", and max_model_len is %d", e.MaxModelLen)
 	}
-	return fmt.Sprintf("%d of %d requests are rejected, the largest with a prompt of %d tokens: %s", n, len(r.Requests), prompt, limits)
+	return fmt.Sprintf("%d of %d requests are rejected, the largest with a prompt of %d tokens: %s", n, t.requests(), t.rejected, limits)
 }
 
 // metric is a quantity that gates and tables name.

@@ -14,11 +14,12 @@ type Options struct {
 	Pools    []Pool // one: aggregated; two: prefill, then decode
 	Switches preset.Switches
 	Load     workload.Load
-	Planner  Planner      // scales the pools; nil: they stay as they are
-	Observer Observer     // nil: the fleet tells no one what it does
-	Sampler  Sampler      // nil: no one looks at the workers
-	Gaps     *engine.Gaps // counts the gaps between tokens; nil: a new one
-	Plain    bool         // play pass by pass, without skip-ahead: the oracle of tests
+	Planner  Planner        // scales the pools; nil: they stay as they are
+	Observer Observer       // nil: the fleet tells no one what it does
+	Sampler  Sampler        // nil: no one looks at the workers
+	Ended    func(*Request) // takes each request that has ended in the place of Result.Requests, in the order of release; nil: that has all
+	Gaps     *engine.Gaps   // counts the gaps between tokens; nil: a new one
+	Plain    bool           // play pass by pass, without skip-ahead: the oracle of tests
 }
 
 // Pool is workers that do the same, and their router.
@@ -111,6 +112,7 @@ type Request struct {
 	Prefill         *Request // its copy with one token in the prefill pool; nil in an aggregated fleet
 
 	released int // how many were before
+	ended    bool
 }
 
 // Front returns what the first pool has of a request: in a disaggregated fleet its copy there.
@@ -123,7 +125,7 @@ func (r *Request) Front() *Request {
 
 // Result is the outcome of a simulated run of a fleet.
 type Result struct {
-	Requests []*Request // in the order of their release
+	Requests []*Request // in the order of their release; with Options.Ended none
 	Gaps     *engine.Gaps
 	Workers  [][]WorkerResult // of each pool, by id
 	Duration int64            // when the last token was emitted

@@ -36,6 +36,8 @@ type run struct {
 	early     bool  // ticks come before releases of their instant
 	slab      []Request
 	open      map[int]*Request // in flight, by turn
+	released  int              // requests
+	taken     int              // of result.Requests, by Options.Ended
 	result    *Result
 }
 
@@ -194,6 +196,7 @@ func (r *run) part(p *pool, q *engine.Request) *Request {
 // completed ends a request, in the decode pool or refused by the prefill pool.
 func (r *run) completed(one *Request) {
 	delete(r.open, one.ID)
+	one.ended = true
 	if copied := one.Prefill; copied != nil {
 		if copied.Status != engine.Done {
 			one.Status = copied.Status
@@ -208,6 +211,22 @@ func (r *run) completed(one *Request) {
 		l.Refused(one.ID, r.now)
 	} else {
 		r.Load.Completed(one.ID, r.now)
+	}
+	if r.Ended != nil {
+		r.passOn()
+	}
+}
+
+// passOn gives away the requests that have ended and before which none is open.
+func (r *run) passOn() {
+	list := r.result.Requests
+	for r.taken < len(list) && list[r.taken].ended {
+		r.Ended(list[r.taken])
+		list[r.taken] = nil
+		r.taken++
+	}
+	if 2*r.taken >= len(list) {
+		r.result.Requests, r.taken = append(list[:0], list[r.taken:]...), 0
 	}
 }
 
@@ -225,7 +244,8 @@ func (r *run) release() (changed bool) {
 		one := r.newRequest()
 		one.ID, one.Prompt, one.Output, one.Chain = t.ID, t.Prompt, t.Output, t.Chain
 		one.Session, one.Number, one.Arrival, one.Worker = t.Session, t.Number, r.now, -1
-		r.open[t.ID], one.released = one, len(r.result.Requests)
+		r.open[t.ID], one.released = one, r.released
+		r.released++
 		r.result.Requests = append(r.result.Requests, one)
 		r.route(first, r.begin(one))
 		if r.Observer != nil {
@@ -450,7 +470,7 @@ func (r *run) deadEnd() error {
 		p.settle(r.now)
 	}
 	e := &DeadEnd{Now: r.now, left: r.Load.Left()}
-	for _, one := range r.result.Requests {
+	for _, one := range r.result.Requests[r.taken:] {
 		if r.open[one.ID] == one {
 			e.stuck = append(e.stuck, stuckOf(one, r.now))
 			e.whole = max(e.whole, r.tooLongInWhole(one.Prompt))

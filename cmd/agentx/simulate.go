@@ -58,8 +58,10 @@ the constants of its passes, from half of the trees. It prints how far off it is
 writes fit.json, which --engine reads. Without --fit the requests of RUN are played on RUN/fit.json, or on --engine, and
 measured figures stand beside simulated ones.
 
-What is not in the model: frontend, network and tokenizer time; contention of links; memory tiers below
-the GPU; speculative decoding; attention data parallelism. The default polynomials belong to no model and
+--tiers gpu:90GiB,host:1TiB:50 gives each worker a cache in host memory below its pool, which loads 50 GB/s.
+
+What is not in the model: frontend, network and tokenizer time; contention of links but those of tiers;
+stores to tiers; speculative decoding; attention data parallelism. The default polynomials belong to no model and
 no GPU, so results compare policies, not hardware.
 
 --start, --recycle, --speed, --max-gap and --asap change how lanes play trees, as in a replay.

@@ -169,7 +169,7 @@ func (c *Config) validateFleet() error {
 		wrong("%d workers: want at most %d", n, maxWorkers)
 	}
 	for _, e := range c.Engines() {
-		if err := e.Config.Validate(); err != nil && !slices.ContainsFunc(errs, func(other error) bool { return other.Error() == err.Error() }) {
+		if err := errors.Join(e.Config.Validate(), e.Config.FitsTiers(c.Switches)); err != nil && !slices.ContainsFunc(errs, func(other error) bool { return other.Error() == err.Error() }) {
 			errs = append(errs, err)
 		}
 	}

@@ -44,6 +44,8 @@ type Summary struct {
 	Preemptions    int64          `json:"preemptions"`
 	Recomputed     int64          `json:"recomputed_tokens"` // after preemptions
 	Evictions      int64          `json:"evictions"`
+	Tiers          []TierSummary  `json:"tiers,omitempty"`     // the pool first; none: there is no tier below it
+	LoadWait       *Distribution  `json:"load_wait,omitempty"` // of requests that loaded from tiers, until their blocks were there
 	Passes         int64          `json:"passes"`
 	Outside        int64          `json:"passes_outside"` // of the durations that were measured
 
@@ -120,6 +122,7 @@ func (r *Result) Summary() *Summary {
 	s.DecodeReuse, s.ReuseUnlimited = ratio(t.resident, s.InputTokens), ratio(t.unlimited, s.InputTokens)
 	total := r.Counts()
 	s.Passes, s.Outside, s.Preemptions, s.Evictions = total.Passes, total.Outside, total.Preemptions, total.Evictions
+	s.tiers(r, total.Tiers, t)
 	s.Goodput = r.goodput(t.good, s.Requests)
 	s.GPUHours = r.gpuHours()
 	if p := r.Planned; p != nil {
@@ -128,6 +131,46 @@ func (r *Result) Summary() *Summary {
 		}
 	}
 	return s
+}
+
+// TierSummary says what a tier of the caches of all workers served.
+type TierSummary struct {
+	Name      string         `json:"name"`
+	Blocks    int64          `json:"blocks"`   // of each worker
+	GiB       *float64       `json:"gib"`      // of each worker; null: what a token costs is not known
+	HitRate   measure.Number `json:"hit_rate"` // of prompt tokens: that it served at first admissions
+	Share     measure.Number `json:"share"`    // of the hits of all tiers
+	Hits      int64          `json:"hit_tokens"`
+	PerGiB    *float64       `json:"hit_tokens_per_gib"` // of the tiers of all workers
+	Loaded    int64          `json:"loaded_tokens"`      // at any admission
+	LoadedGiB *float64       `json:"loaded_gib"`
+	Busy      measure.Number `json:"link_busy"` // share of the time of the links of all workers
+}
+
+// tiers sets what the tiers have served.
+func (s *Summary) tiers(r *Result, below []engine.TierCounts, t *tally) {
+	if len(below) == 0 {
+		return
+	}
+	waits := t.loads.distribution()
+	s.LoadWait = &waits
+	e, workers := r.Config.Engines()[0].Config, float64(len(r.Workers[0]))
+	pool := engine.TierCounts{Name: engine.PoolTier, Blocks: int64(e.Blocks), Hits: t.reused}
+	for _, b := range below {
+		pool.Hits -= b.Hits
+	}
+	for _, b := range append([]engine.TierCounts{pool}, below...) {
+		one := TierSummary{
+			Name: b.Name, Blocks: b.Blocks, HitRate: ratio(b.Hits, s.InputTokens), Share: ratio(b.Hits, t.reused), Hits: b.Hits, Loaded: b.Loaded,
+			Busy: measure.Number(float64(b.Busy) / (workers * float64(max(r.Duration, 1)))),
+		}
+		if e.KVBytesPerToken > 0 {
+			gib := float64(b.Blocks) * float64(e.BlockSize) * e.KVBytesPerToken / (1 << 30)
+			per, loaded := float64(b.Hits)/(gib*workers), float64(b.Loaded)*e.KVBytesPerToken/(1<<30)
+			one.GiB, one.PerGiB, one.LoadedGiB = &gib, &per, &loaded
+		}
+		s.Tiers = append(s.Tiers, one)
+	}
 }
 
 // goodput returns the share and rate of good requests, and the limits; nil without limits.
@@ -314,6 +357,11 @@ func (r *Result) Warnings() (list []string) {
 		}
 		list = append(list, fmt.Sprintf("%d of %d passes lie outside the durations that were measured, and are extrapolated: %s",
 			total.Outside, total.Passes, strings.Join(slices.Sorted(maps.Keys(ranges)), "; ")))
+	}
+	for _, t := range r.Config.Engines()[0].Config.Tiers {
+		if t.GBPerS == 0 {
+			list = append(list, fmt.Sprintf("tier %s loads in no time: say its GB/s, such as --tiers %[1]s:%s:50", t.Name, t.Size))
+		}
 	}
 	if p := r.Planned; p != nil {
 		for _, text := range p.warnings() {

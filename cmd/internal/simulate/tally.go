@@ -20,7 +20,7 @@ type tally struct {
 	unlimited                   int64         // tokens that one cache without a limit, of the whole fleet, gives
 	seen                        *router.Index // what that cache has; nil: no engine caches
 	good                        int
-	ttft, ttst, itl, e2e        durations
+	ttft, ttst, itl, e2e, loads durations
 }
 
 func newTally(c *Config) *tally {
@@ -70,6 +70,9 @@ func (t *tally) add(q *fleet.Request) {
 		t.resident += int64(q.Resident)
 		t.recomputed += int64(q.Recomputed)
 		t.cache(q)
+		if front := q.Front(); front.Loaded > 0 {
+			t.loads.add(float64(front.LoadWait))
+		}
 	}
 	l, ok := LatencyOf(q)
 	if !ok {

@@ -3,6 +3,7 @@ package fleet
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/agentx/agentx/cmd/internal/simulate/engine"
 	"github.com/agentx/agentx/cmd/internal/simulate/preset"
@@ -39,7 +40,7 @@ func (o Options) Validate() error {
 		if p.Workers < 1 {
 			return fmt.Errorf("workers %d: want at least 1", p.Workers)
 		}
-		if err := p.Engine.Validate(); err != nil {
+		if err := errors.Join(p.Engine.Validate(), p.Engine.FitsTiers(o.Switches)); err != nil {
 			return err
 		}
 		if len(o.Pools) > 1 && p.Engine.Type == engine.TRTLLM {
@@ -150,6 +151,14 @@ func (r *Result) Counts() (sum engine.Counts) {
 			sum.Evictions += w.Evictions
 			sum.Output += w.Output
 			sum.Outside += w.Outside
+			if sum.Tiers == nil {
+				sum.Tiers = slices.Clone(w.Tiers)
+				continue
+			}
+			for k, t := range w.Tiers {
+				one := &sum.Tiers[k]
+				one.Hits, one.Loaded, one.Busy = one.Hits+t.Hits, one.Loaded+t.Loaded, one.Busy+t.Busy
+			}
 		}
 	}
 	return sum

@@ -119,6 +119,7 @@ func (p *pool) nextEvent() int64 {
 		if w.Busy() {
 			at = min(at, w.End())
 		}
+		at = min(at, w.Wake())
 	}
 	for _, s := range p.starting {
 		at = min(at, s.ready)

@@ -317,7 +317,7 @@ func (r *run) startPasses() (started bool, err error) {
 	r.begun = true
 	for _, p := range r.pools {
 		for _, w := range p.workers {
-			if w.Busy() || !w.Ready() {
+			if w.Busy() || !w.Ready(r.now) {
 				continue
 			}
 			w.Start(r.now)

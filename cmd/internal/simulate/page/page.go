@@ -176,7 +176,7 @@ type deviation struct {
 }
 
 // lacks is what a simulation leaves out: doc/spec/simulate.md 15.
-const lacks = "Not in the model: frontend, network and tokenizer time; contention of links; memory tiers below the GPU; speculative decoding; attention data parallelism."
+const lacks = "Not in the model: frontend, network and tokenizer time; contention of links but those of tiers; stores to tiers; speculative decoding; attention data parallelism."
 
 // head returns what the page has besides tables: summary, pools, planner, limits and switches.
 func (b *builder) head() head {

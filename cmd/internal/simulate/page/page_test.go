@@ -94,7 +94,7 @@ func TestHeader(t *testing.T) {
 		assert.Contains(t, facts, line)
 	}
 	notes := e.Eval(`simulatedNotes(page.head).join("\n")`).(string)
-	for _, words := range []string{"belong to no model and no GPU", "contention of links", "speculative decoding", "attention data parallelism", "memory tiers"} {
+	for _, words := range []string{"belong to no model and no GPU", "contention of links", "speculative decoding", "attention data parallelism", "stores to tiers"} {
 		assert.Contains(t, notes, words)
 	}
 	require.Equal(t, float64(endOf(r))/1e9, e.Number("page.head.end"))

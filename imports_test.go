@@ -206,7 +206,7 @@ var imports = map[string][]string{
 	"cmd/internal/simulate/engine": {"internal/lazyregexp", "cmd/internal/simulate/preset", "internal/jsonobject", "internal/regular"},
 	"cmd/internal/simulate/fit": { // reads the results of a run
 		"cmd/internal/simulate/engine", "cmd/internal/simulate/fleet", "cmd/internal/simulate/preset", "cmd/internal/simulate/workload",
-		"internal/heap", "mmapcache", "replay/measure", "replay/merge",
+		"internal/heap", "mmapcache", "replay/measure", "replay/merge", "replay/scrape",
 	},
 	"cmd/internal/simulate/fleet": {"cmd/internal/simulate/engine", "cmd/internal/simulate/preset", "cmd/internal/simulate/workload", "internal/heap"},
 	"cmd/internal/simulate/hitcurve": {
@@ -308,8 +308,8 @@ var commons = []string{"mmapcache", "manifest", "trace", "cmd/internal/settings"
 var doors = map[string][]string{
 	"cmd/internal/simulate": {
 		"replay", "replay/conductor", // trees are played by the player that drives servers, so that both send alike
-		"cmd/internal/report/frontier", // the rule of pages about which runs others dominate
-		"replay/merge",                 // engines are fitted to the results of a replay
+		"cmd/internal/report/frontier",  // the rule of pages about which runs others dominate
+		"replay/merge", "replay/scrape", // engines are fitted to the results of a replay
 	},
 	"cmd/internal/capture": {"convert/reconstruct", "convert/rules", "convert/text", "convert/text/content", "convert/weka"}, // a finished trace is checked by what converts it; logs become the same traces
 }

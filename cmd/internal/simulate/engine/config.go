@@ -52,9 +52,17 @@ type Source struct {
 func (f *Fit) String() string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(f.Errors)) {
-		list = append(list, fmt.Sprintf("%s %+.1f %%", name, 100*f.Errors[name]))
+		list = append(list, fmt.Sprintf("%s %+.1f %s", name, 100*f.Errors[name], ErrorUnit(name)))
 	}
 	return strings.Join(list, ", ")
+}
+
+// ErrorUnit returns the unit of the error of a figure: points, of a share.
+func ErrorUnit(name string) string {
+	if name == "hit_rate" {
+		return "points"
+	}
+	return "%"
 }
 
 // The engine types, modes of preemption and timings of transfers.

@@ -38,6 +38,34 @@ func (l *turns) Release(now int64) (t workload.Turn, ok bool) {
 func (l *turns) Completed(int, int64) {}
 func (l *turns) Left() int            { return len(*l) }
 
+// Requests reach the scheduler by a constant later, from which on everything is as without, and their times count from their arrivals.
+//
+// Covers S-88.
+func TestRequestsTakeTimeToTheScheduler(t *testing.T) {
+	for _, pools := range []int{1, 2} {
+		play := func(request float64) *Result {
+			c := engine.Default()
+			c.Timing.Formula = &engine.Formula{Pass: 5, Token: 0.1, Request: request}
+			o := Options{Switches: preset.Switches{}, Load: &turns{{0, workload.Turn{ID: 0, Prompt: 500, Output: 3}}, {2e6, workload.Turn{ID: 1, Prompt: 700, Output: 2}}, {1e9, workload.Turn{ID: 2, Prompt: 100, Output: 1}}}}
+			o.Switches, _ = preset.Named(preset.Default)
+			for range pools {
+				o.Pools = append(o.Pools, Pool{Workers: 1, Engine: c, Timing: engine.NewTiming(c, nil)})
+			}
+			got, err := Run(context.Background(), o)
+			require.NoError(t, err)
+			return got
+		}
+		at, later := play(0), play(20)
+		require.Len(t, later.Requests, 3)
+		for k, q := range at.Requests {
+			r := later.Requests[k]
+			require.Equal(t, q.Arrival, r.Arrival)
+			require.Equal(t, q.First+20e6, r.First)
+			require.Equal(t, q.Last+20e6, r.Last)
+		}
+	}
+}
+
 // scribe is a round robin that notes what a pool tells its router.
 type scribe struct {
 	roundRobin

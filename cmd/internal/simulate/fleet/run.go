@@ -83,6 +83,7 @@ func newRun(o Options) *run {
 		r.result.Gaps = &engine.Gaps{}
 	}
 	r.early = o.Switches.Planning == preset.PlanningPipeline && len(o.Pools) == 2
+	r.Load = workload.Delay(o.Load, o.Pools[0].Timing.Frontend())
 	for k := range o.Pools {
 		r.pools = append(r.pools, r.newPool(k))
 	}
@@ -243,7 +244,7 @@ func (r *run) release() (changed bool) {
 		changed = true
 		one := r.newRequest()
 		one.ID, one.Prompt, one.Output, one.Chain = t.ID, t.Prompt, t.Output, t.Chain
-		one.Session, one.Number, one.Arrival, one.Worker = t.Session, t.Number, r.now, -1
+		one.Session, one.Number, one.Arrival, one.Worker = t.Session, t.Number, r.now-t.Delay, -1
 		r.open[t.ID], one.released = one, r.released
 		r.released++
 		r.result.Requests = append(r.result.Requests, one)

@@ -59,7 +59,15 @@ func (f *Flags) readRun() {
 // no is that of Play.
 func (f *Flags) PlayRun(ctx context.Context, w io.Writer, run *merge.Run, cache *mmapcache.Cache) (no bool, err error) {
 	config := &f.runs[0].Config
-	list, left, err := fit.Read(run, cache, fit.ReadOptions{BlockSize: config.BlockSize(), IDWidth: config.Switches.IDWidth})
+	told, err := fit.Tell(run)
+	if err != nil {
+		return false, err
+	}
+	blockSize := config.BlockSize()
+	if f.fit && len(f.engines) == 0 && told.BlockSize > 0 {
+		blockSize = told.BlockSize
+	}
+	list, left, err := fit.Read(run, cache, fit.ReadOptions{BlockSize: blockSize, IDWidth: config.Switches.IDWidth})
 	if err != nil {
 		return false, err
 	}
@@ -75,12 +83,15 @@ func (f *Flags) PlayRun(ctx context.Context, w io.Writer, run *merge.Run, cache 
 	if !f.fit {
 		return f.Play(ctx, w)
 	}
-	o := fit.Options{Base: config.Engine.Config, Switches: config.Switches, Workers: config.Workers}
+	o := fit.Options{Base: config.Engine.Config, Switches: config.Switches, Workers: config.Workers, Told: told}
 	if !f.isSet("workers") {
 		o.Workers = max(len(run.Info.URLs), 1)
 	}
-	if len(f.engines) == 0 { // what is not said is not scarce
-		o.Base.Blocks = max(o.Base.Blocks, fit.Blocks(list, o.Base.BlockSize))
+	if len(f.engines) == 0 { // what neither the server nor the user says is not scarce
+		o.Base.BlockSize, o.Base.Blocks = blockSize, told.Blocks
+		if told.Blocks == 0 {
+			o.Base.Blocks = max(config.Engine.Config.Blocks, fit.Blocks(list, blockSize))
+		}
 	}
 	result, err := fit.Engine(ctx, list, o)
 	if err != nil {

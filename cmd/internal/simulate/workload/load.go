@@ -30,6 +30,7 @@ type Turn struct {
 	Prompt  int // tokens
 	Output  int // tokens, at least 1
 	Chain   []engine.Run
+	Delay   int64 // nanoseconds from its arrival to its release
 }
 
 // Load releases turns. Its times are nanoseconds of virtual time, which never runs backward.
@@ -47,6 +48,59 @@ type Load interface {
 // Refuser is a load whose sessions do not go on after a turn that no worker can hold. It is told by Refused instead of Completed.
 type Refuser interface {
 	Refused(id int, now int64)
+}
+
+// Delay returns a load whose turns are released so many nanoseconds after they arrive.
+func Delay(l Load, by int64) Load {
+	if by == 0 {
+		return l
+	}
+	return &delayed{Load: l, by: by}
+}
+
+// delayed holds turns that have arrived until they are released.
+type delayed struct {
+	Load
+	by   int64
+	held []Turn
+	at   []int64 // of each when it is released
+}
+
+// Next returns when a turn is released, or the next one arrives.
+func (d *delayed) Next() (int64, bool) {
+	at, ok := d.Load.Next()
+	if len(d.at) > 0 && (!ok || d.at[0] < at) {
+		return d.at[0], true
+	}
+	return at, ok
+}
+
+// Release takes in the turns that arrive, and the next one that is released.
+func (d *delayed) Release(now int64) (t Turn, ok bool) {
+	for {
+		one, ok := d.Load.Release(now)
+		if !ok {
+			break
+		}
+		one.Delay = d.by
+		d.held, d.at = append(d.held, one), append(d.at, now+d.by)
+	}
+	if len(d.at) == 0 || d.at[0] > now {
+		return t, false
+	}
+	t, d.held, d.at = d.held[0], d.held[1:], d.at[1:]
+	return t, true
+}
+
+func (d *delayed) Left() int { return d.Load.Left() + len(d.held) }
+
+// Refused tells the load of a turn that no worker can hold.
+func (d *delayed) Refused(id int, now int64) {
+	if l, ok := d.Load.(Refuser); ok {
+		l.Refused(id, now)
+		return
+	}
+	d.Load.Completed(id, now)
 }
 
 // ready is a turn and when it is ready.

@@ -182,6 +182,7 @@ type Facts struct {
 	Cores            int              `json:"cores"`                       // that the process may use
 	PrefillLimit     int              `json:"prefill_limit,omitempty"`     // requests without a first token; 0: no limit
 	Standstills      *Standstills     `json:"standstills,omitempty"`       // of the client in the profiling phase; nil: none
+	Ahead            *Ahead           `json:"ahead,omitempty"`             // nil: the phase was not played
 	Load             *Load            `json:"load"`                        // nil: the phase was not played
 	Prompts          *Prompts         `json:"prompts"`                     // nil: the phase was not played, or the cache could not be read again
 	Branches         BranchCounts     `json:"branches"`

@@ -183,7 +183,7 @@ func (x *exchange) parse(p *prompt) {
 	case tree != nil:
 		p.read(x.format, tree)
 	case x.unnamed && !x.c.options.Linear:
-		p.identify()
+		p.identify(x.format, x.c.recent.of(x.client))
 	}
 }
 
@@ -566,6 +566,7 @@ func reasonOf(err error) journal.Reason {
 type prompt struct {
 	lost     journal.Reason // "" without a prompt: the client broke off, and none was served
 	options  *canon.Prompt  // without the prompt itself, where the session was not known
+	reading  *chain.Reading // of the text, by a session that knows its beginning; may be nil
 	canon    *canon.Prompt
 	unread   bool
 	text     []byte // the body, until it is tokenized: canon refers to it
@@ -599,7 +600,7 @@ func (p *prompt) guard() {
 func (p *prompt) lose(why journal.Reason) {
 	p.lost = why
 	dropText(p.text)
-	p.unread, p.text, p.canon, p.prepared = false, nil, nil, nil
+	p.unread, p.text, p.reading, p.canon, p.prepared = false, nil, nil, nil, nil
 }
 
 // rest gives back the room in the queue that the prompt no longer needs.
@@ -645,11 +646,22 @@ func (p *prompt) decode(name string, limit int64) {
 	}
 }
 
-// identify reads the members of the body beside the prompt, by which an exchange joins a session.
-func (p *prompt) identify() {
+// identify reads the members of the body beside the prompt, by which an exchange joins a session. What one of some sessions has had is not
+// read again, whichever it joins.
+func (p *prompt) identify(format canon.Format, known []*chain.Tree) {
 	defer p.guard()
 	var err error
-	if p.options, err = canon.ParseOptions(p.text); err != nil {
+	for _, tree := range known {
+		if p.reading = tree.Begin(format, p.text); p.reading.Found() {
+			break
+		}
+	}
+	if p.reading != nil {
+		p.options, err = p.reading.Options()
+	} else {
+		p.options, err = canon.ParseOptions(format, p.text, nil)
+	}
+	if err != nil {
 		p.lose(reasonOf(err))
 	}
 }
@@ -659,7 +671,11 @@ func (p *prompt) read(format canon.Format, tree *chain.Tree) {
 	defer p.guard()
 	p.unread = false
 	var err error
-	p.canon, p.prepared, err = tree.Read(format, p.text)
+	if p.reading == nil || !p.reading.Of(tree) {
+		p.reading = tree.Begin(format, p.text)
+	}
+	p.canon, p.prepared, err = p.reading.Read()
+	p.reading = nil
 	p.settle(err)
 }
 

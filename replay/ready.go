@@ -49,15 +49,13 @@ func (n network) ready(ctx context.Context) *measure.Ahead {
 
 // firstRequests lists the requests that leave when the measured phase begins: what a conductor of its own launches at that instant.
 func (r *run) firstRequests() (list []conductor.Dispatch) {
-	if r.Arrivals.arrive() {
-		return nil
-	}
-	p := measuredPhase(r.Options, onceSource(slices.Clone(r.sampler.first)), nil)
+	source := onceSource(slices.Clone(r.sampler.first)) // empty where trees arrive
+	p := measuredPhase(r.Options, source, nil)
 	launch := func(d conductor.Dispatch) error {
 		list = append(list, d)
 		return nil
 	}
-	_ = p.conduct(r.maxOpen(), launch, func(conductor.Event) {}).Start(0) // launch refuses nothing
+	_ = p.conduct(len(source), launch, func(conductor.Event) {}).Start(0) // launch refuses nothing
 	return list
 }
 

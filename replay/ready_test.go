@@ -71,7 +71,7 @@ func TestFirstRequestsFindConnections(t *testing.T) {
 		"prefill": {func(o *Options) { o.Limits.Prefill = 5 }, 1, 1, measure.Ahead{Requests: 5, Connections: 5}},
 		"arriving": {func(o *Options) {
 			o.Arrivals = Arrivals{Mode: RateArrivals, Rate: 1000, Law: arrivals.Constant}
-			o.Pace = Pace{}
+			o.Pace, o.Concurrency = Pace{}, 0
 		}, 1, 1, measure.Ahead{}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -34,7 +34,7 @@ func (c *Client) Open(ctx context.Context, requests []Ahead) (opened int) {
 	var all sync.WaitGroup
 	for range min(openAtOnce, len(missing)) {
 		all.Go(func() {
-			for n := next.Add(1); int(n) <= len(missing) && ctx.Err() == nil; n = next.Add(1) {
+			for n := next.Add(1); int(n) <= len(missing); n = next.Add(1) {
 				if !c.openFor(ctx, missing[n-1]) {
 					giveUp()
 					return

@@ -53,7 +53,7 @@ func TestOpenBesideOldConnections(t *testing.T) {
 
 // Open gives up at the first connection that cannot be made, and when its context ends.
 func TestOpenGivesUp(t *testing.T) {
-	c := newClient(t, "http://"+sinkAddress(t), Options{})
+	c := newClient(t, "http://"+sinkAddress(t), Options{DialTimeout: time.Hour})
 	dial := c.connect
 	var tried atomic.Int64
 	made := make(chan bool, 2)

@@ -195,7 +195,7 @@ var imports = map[string][]string{
 	"cmd/internal/report/until": {"cmd/internal/report/interval", "replay/measure", "replay/slo"},
 	"cmd/internal/search":       {"replay", "replay/capacity", "replay/measure", "replay/slo"},
 	"cmd/internal/settings": {"internal/lazyregexp", // flags, files and the environment of a replay and a simulation
-		"internal/suggest", "replay", "replay/arrivals", "replay/payload", "replay/preset", "replay/resume", "replay/wire", "github.com/spf13/cobra",
+		"internal/suggest", "replay", "replay/arrivals", "replay/measure", "replay/payload", "replay/preset", "replay/resume", "replay/wire", "github.com/spf13/cobra",
 		"github.com/spf13/pflag", "go.yaml.in/yaml/v3",
 	},
 	"cmd/internal/simulate": {
@@ -233,7 +233,7 @@ var imports = map[string][]string{
 	},
 	"cmd/internal/simulate/setup": { // of a command line
 		"cmd/internal/settings", "cmd/internal/simulate", "cmd/internal/simulate/engine", "cmd/internal/simulate/fit", "cmd/internal/simulate/hitcurve",
-		"internal/durable", "mmapcache", "replay/merge", "cmd/internal/simulate/hitcurve/chart", "cmd/internal/simulate/planner", "cmd/internal/simulate/preset", "cmd/internal/simulate/router",
+		"internal/durable", "replay/measure", "replay/merge", "cmd/internal/simulate/hitcurve/chart", "cmd/internal/simulate/planner", "cmd/internal/simulate/preset", "cmd/internal/simulate/router",
 		"cmd/internal/simulate/runs", "cmd/internal/simulate/workload", "internal/jsonobject", "internal/regular", "internal/suggest",
 		"internal/terminal", "trace", "github.com/spf13/pflag", "go.yaml.in/yaml/v3",
 	},

@@ -163,12 +163,16 @@ func (f *simulateFlags) simulateRun(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	dataset, _, err := f.open(cmd, run.Info.Dataset.Key)
+	f.Describe(cmd.Flags(), []string{f.RunDir}, version)
+	dataset, input, err := f.open(cmd, run.Info.Dataset.Key)
+	if _, missing := os.Stat(run.Info.Dataset.Path); err != nil && run.Info.Dataset.Path != "" && missing == nil {
+		dataset, input, err = f.open(cmd, run.Info.Dataset.Path) // below another root
+	}
 	if err != nil {
 		return fmt.Errorf("the dataset of %s: %w", f.RunDir, err)
 	}
 	defer dataset.Close()
-	no, err := f.PlayRun(cmd.Context(), cmd.OutOrStdout(), run, dataset.Cache)
+	no, err := f.PlayRun(cmd.Context(), cmd.OutOrStdout(), run, input)
 	if own := f.err(); own != nil {
 		return own
 	}

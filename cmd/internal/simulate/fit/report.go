@@ -44,20 +44,39 @@ func Compare(list []Request, simulated []*fleet.Request, hold func(*Request) boo
 
 // compare is Compare with the gaps between tokens, where emitted returns the instants of those that were simulated, and the run has those that
 // were measured.
-func compare(list []Request, simulated []*fleet.Request, hold func(*Request) bool, emitted func(*fleet.Request) []int64) (errors []Error) {
+func compare(list []Request, simulated []*fleet.Request, hold func(*Request) bool, emitted func(*fleet.Request) []int64) []Error {
 	var measured, played sample
 	for k := range list {
 		r, q := &list[k], simulated[k]
 		if !hold(r) || q == nil || q.Tokens == 0 {
 			continue
 		}
-		measured.add(r.Sent, r.First, r.Last, r.Output, r.Prompt, r.Cached)
-		played.add(q.Arrival, q.First, q.Last, q.Tokens, q.Prompt, q.Reused)
+		measured.measured(r)
+		played.played(q)
 		if tokens := emitted(q); len(tokens) == len(r.Messages) {
 			measured.addGaps(r.Messages)
 			played.addGaps(tokens)
 		}
 	}
+	return errorsOf(&measured, &played)
+}
+
+// CompareLoads is Compare for all requests of both, of which none stands for another.
+func CompareLoads(list []Request, simulated []*fleet.Request) []Error {
+	var measured, played sample
+	for k := range list {
+		measured.measured(&list[k])
+	}
+	for _, q := range simulated {
+		if q.Tokens > 0 {
+			played.played(q)
+		}
+	}
+	return errorsOf(&measured, &played)
+}
+
+// errorsOf returns the figures of two samples that the first one has.
+func errorsOf(measured, played *sample) (errors []Error) {
 	was, is := measured.figures(), played.figures()
 	for k, f := range was {
 		e := Error{Name: f.name, Measured: f.value, Simulated: is[k].value, Closed: math.NaN()}
@@ -80,6 +99,14 @@ type sample struct {
 	from, to               int64
 	tokens, prompt, cached int64
 	unknown                bool // what was cached
+}
+
+func (s *sample) measured(r *Request) {
+	s.add(r.Sent, r.First, r.Last, r.Output, r.Prompt, r.Cached)
+}
+
+func (s *sample) played(q *fleet.Request) {
+	s.add(q.Arrival, q.First, q.Last, q.Tokens, q.Prompt, q.Reused)
 }
 
 // add adds a request.

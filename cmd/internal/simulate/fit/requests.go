@@ -92,7 +92,7 @@ func Read(run *merge.Run, cache *mmapcache.Cache, o ReadOptions) (list []Request
 		return nil, 0, err
 	}
 	defer records.Close()
-	prompts, err := workload.NewPrompts(cache, o.BlockSize, o.IDWidth, marked(run))
+	prompts, err := workload.NewPrompts(cache, o.BlockSize, o.IDWidth, Marked(run))
 	if err != nil {
 		return nil, 0, err
 	}
@@ -143,8 +143,8 @@ func (r *Request) move(by int64) {
 	}
 }
 
-// marked reports whether the prompts of a run began with a marker, so that trees shared no block.
-func marked(run *merge.Run) bool {
+// Marked reports whether the prompts of a run began with a marker, so that trees shared no block.
+func Marked(run *merge.Run) bool {
 	for _, o := range run.Info.Options {
 		if o.Name == "marker" {
 			return string(o.Value) != `"off"`

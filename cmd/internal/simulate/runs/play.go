@@ -84,7 +84,7 @@ func (p *Player) playOne(ctx context.Context, r *Run) error {
 	s := result.Summary()
 	r.Summary, r.Warnings = s, result.Warnings()
 	if measured := r.Config.Measured; measured != nil {
-		r.Compared = fit.Compare(measured, fit.ByPlace(measured, result.Requests), func(*fit.Request) bool { return true })
+		r.Compared = fit.CompareLoads(measured, result.Requests)
 	}
 	files := p.FilesOf(r)
 	if p.Files.Dir != "" {

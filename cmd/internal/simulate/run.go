@@ -160,6 +160,7 @@ type plan struct {
 	kv       bool           // a KV router says what it knew of a prompt
 	block    int
 	kept     map[*fleet.Request]bool // by their router, when they arrived
+	arriving int                     // requests that a tick has counted, and that have not come
 	targets  []int                   // before the tick
 	result   *Planned
 }
@@ -228,8 +229,12 @@ func (p *plan) Tick(now int64, s fleet.State) ([]int, error) {
 	}
 	var pools []planner.Workers
 	for _, one := range s.Pools {
-		pools = append(pools, planner.Workers{Active: one.Active, Starting: len(one.Starting), Draining: len(one.Draining)})
+		pools = append(pools, planner.Workers{Active: one.Active, Ready: one.Ready, Starting: len(one.Starting), Draining: len(one.Draining)})
 	}
+	for range s.Arriving {
+		p.Arrived(0, 0) // lengths are those of requests that end
+	}
+	p.arriving = s.Arriving
 	t, targets, err := p.Planner.Tick(s.LastEvent, pools)
 	if err != nil {
 		return nil, err
@@ -252,7 +257,11 @@ func (p *plan) Tick(now int64, s fleet.State) ([]int, error) {
 
 // Released tells planner and observer of a request that has arrived.
 func (p *plan) Released(now int64, r *fleet.Request) {
-	p.Arrived(r.Prompt, r.Output)
+	if p.arriving > 0 {
+		p.arriving--
+	} else {
+		p.Arrived(r.Prompt, r.Output)
+	}
 	if p.kv && r.Front().Worker < 0 {
 		p.kept[r] = true
 	} else {

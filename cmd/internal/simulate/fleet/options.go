@@ -95,11 +95,13 @@ type Planner interface {
 type State struct {
 	Pools     []PoolState // in the order of Options.Pools
 	LastEvent int64       // when something last happened before this tick, or at its instant
+	Arriving  int         // requests that are released at its instant, after it
 }
 
 // PoolState is the workers of a pool, by ascending ids.
 type PoolState struct {
 	Active, Starting, Draining []int
+	Ready                      []int64 // when each of Active became active
 }
 
 // Request is a request of a fleet: a turn, where it went, and what came of it. In a disaggregated fleet the numbers are those of the

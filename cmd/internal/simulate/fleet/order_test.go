@@ -142,13 +142,13 @@ func TestOrderAtOneInstant(t *testing.T) {
 	const events = "-1 prefill blocks of"
 	require.Equal(t, slices.Concat(
 		at(0, "prefill workers [0 1]", "decode workers [0 1]", "prefill routes 0 to 0", "prefill routes 1 to 1",
-			"tick {[{[0 1] [] []} {[0 1] [] []}] 0}"),
+			"tick {[{[0 1] [] [] [0 0]} {[0 1] [] [] [0 0]}] 0 0}"),
 		[]string{events + " 0: 1"}, at(end, "prefill first token of 0"),
 		[]string{events + " 1: 1"}, at(end, "prefill first token of 1"),
 		at(end, "prefill workers [0 1 2]", "decode workers [0 1 2]", "decode routes 0 to 0", "decode routes 1 to 1"),
 		[]string{"-1 decode blocks of 0: 1", "-1 decode blocks of 1: 1"},
 		at(end, "prefill end of 0", "prefill end of 1", "prefill routes 2 to 2",
-			fmt.Sprintf("tick {[{[0 1 2] [] []} {[0 1 2] [] []}] %d}", end), "decode workers [0 1]"),
+			fmt.Sprintf("tick {[{[0 1 2] [] [] [0 0 %[1]d]} {[0 1 2] [] [] [0 0 %[1]d]}] %[1]d 0}", end), "decode workers [0 1]"),
 		at(step, "decode end of 0", "decode end of 1"),
 		[]string{events + " 2: 1"}, at(last, "prefill first token of 2", "decode routes 2 to 0"),
 		[]string{"-1 decode blocks of 0: 1"}, at(last, "prefill end of 2"), at(last+step-end, "decode end of 2"),

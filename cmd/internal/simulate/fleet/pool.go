@@ -208,7 +208,7 @@ func (p *pool) state() (s PoolState) {
 		if w.draining {
 			s.Draining = append(s.Draining, w.id)
 		} else {
-			s.Active = append(s.Active, w.id)
+			s.Active, s.Ready = append(s.Active, w.id), append(s.Ready, p.results[w.id].Ready)
 		}
 	}
 	for _, one := range p.starting {
@@ -230,7 +230,7 @@ func (r *run) tick() (changed bool, err error) {
 	if r.nextTick() > r.now {
 		return false, nil
 	}
-	s := State{LastEvent: r.lastEvent}
+	s := State{LastEvent: r.lastEvent, Arriving: len(r.due)}
 	for _, p := range r.pools {
 		p.settle(r.now)
 		s.LastEvent = max(s.LastEvent, p.lastEnd())

@@ -30,10 +30,11 @@ type run struct {
 	transfers []transfer // a heap
 	steps     []step     // of hand-offs, that are taken now
 	now       int64
-	lastEvent int64 // before a tick
-	begun     bool  // passes that could start now have started
-	idle      int   // rounds now in which no pass computed or emitted anything
-	early     bool  // ticks come before releases of their instant
+	lastEvent int64           // before a tick
+	begun     bool            // passes that could start now have started
+	idle      int             // rounds now in which no pass computed or emitted anything
+	early     bool            // ticks come before releases of their instant
+	due       []workload.Turn // that a tick has counted, and that are released after it
 	slab      []Request
 	open      map[int]*Request // in flight, by turn
 	released  int              // requests
@@ -120,7 +121,10 @@ func (r *run) instant() error {
 			changed = p.begin(r.now) || changed
 		}
 		changed = r.handOff() || changed
-		if r.early {
+		if r.early && r.nextTick() <= r.now {
+			for t, ok := r.Load.Release(r.now); ok; t, ok = r.Load.Release(r.now) {
+				r.due = append(r.due, t)
+			}
 			ticked, err := r.tick()
 			if err != nil {
 				return err
@@ -237,7 +241,7 @@ func (r *run) release() (changed bool) {
 	first.settleEvents(r.now)
 	for {
 		changed = r.dispatchKept(first) || changed
-		t, ok := r.Load.Release(r.now)
+		t, ok := r.nextTurn()
 		if !ok {
 			return changed
 		}
@@ -253,6 +257,15 @@ func (r *run) release() (changed bool) {
 			r.Observer.Released(r.now, one)
 		}
 	}
+}
+
+// nextTurn returns the next turn that is ready.
+func (r *run) nextTurn() (t workload.Turn, ok bool) {
+	if len(r.due) == 0 {
+		return r.Load.Release(r.now)
+	}
+	t, r.due = r.due[0], r.due[1:]
+	return t, true
 }
 
 // begin returns what the first pool computes of a request: in a disaggregated fleet, a copy with one token.

@@ -57,6 +57,9 @@ func (p *plan) Next() int64 {
 }
 
 func (p *plan) Tick(_ int64, s State) ([]int, error) {
+	for i := range s.Pools {
+		s.Pools[i].Ready = nil
+	}
 	p.seen = append(p.seen, s)
 	return p.targets[len(p.seen)-1], nil
 }

@@ -86,7 +86,9 @@ type problem struct {
 	begin  engine.Formula // constants to begin with
 	best   map[structure]*trial
 
-	fastest float64 // milliseconds to the first token of any request
+	together int64      // nanoseconds: tokens that came within them are of one pass
+	prompts  []computed // by place
+	fastest  float64    // milliseconds to the first token of any request
 }
 
 // trial is a structure with its best constants.
@@ -120,7 +122,8 @@ func Engine(ctx context.Context, list []Request, o Options) (*Result, error) {
 		return nil, err
 	}
 	p := &problem{ctx: ctx, list: list[:min(len(list), mostSearched)], o: o, begin: start(list), best: map[structure]*trial{}}
-	p.values, p.fastest = p.choices(), math.Inf(1)
+	p.values, p.together, p.fastest = p.choices(), int64(p.begin.Pass*1e6/2), math.Inf(1)
+	p.prompts = inTurn(list, p.together)
 	for k := range list {
 		p.fastest = min(p.fastest, float64(list[k].First-list[k].Sent)/1e6)
 	}
@@ -128,31 +131,46 @@ func Engine(ctx context.Context, list []Request, o Options) (*Result, error) {
 	for k, values := range p.values {
 		base[k] = values[0]
 	}
-	at := p.try(base, &trial{formula: p.begin, score: math.Inf(1)})
-	for range 3 {
+	at := p.search(base)
+	if other := p.search(base.with(split, 1)); other.better(at) {
+		at = other
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	r := &Result{Margins: p.margins(at), Told: o.Told}
+	p.list = list
+	return r, p.report(r, p.refine(at.structure, at.formula, fine))
+}
+
+// search returns the best structure of a fleet, from one on.
+func (p *problem) search(from structure) *trial {
+	at := p.try(from, &trial{formula: p.begin, score: math.Inf(1)})
+	for range 5 {
 		before := at.structure
 		for k, values := range p.values {
-			for _, v := range values {
-				if one := p.try(at.with(k, v), at); one.better(at) {
-					at = one
-				}
+			if k != split {
+				at = p.choose(k, values, at)
 			}
 		}
 		if at.structure == before {
 			break
 		}
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	for k, values := range p.values { // the value of the base wherever the run does not tell them apart
-		if one := p.try(at.with(k, values[0]), at); !at.better(one) {
+	return at
+}
+
+// choose returns the best trial of those that differ in one thing, that with the value of the base where the run does not tell them apart.
+func (p *problem) choose(thing int, values []int, at *trial) *trial {
+	for _, v := range values {
+		if one := p.try(at.with(thing, v), at); one.score < at.score {
 			at = one
 		}
 	}
-	r := &Result{Margins: p.margins(at), Told: o.Told}
-	p.list = list
-	return r, p.report(r, p.refine(at.structure, at.formula, fine))
+	if base := p.try(at.with(thing, values[0]), at); !at.better(base) {
+		return base
+	}
+	return at
 }
 
 // mostSearched is how many requests, from the first on, decide about structures. All decide about the constants.
@@ -245,12 +263,8 @@ func (p *problem) refine(s structure, formula engine.Formula, steps []float64) *
 	return best
 }
 
-// A step must make the error smaller by the factor least. Descents have at most mostSteps, and leave least squares while the error is above poor.
-const (
-	least     = 0.995
-	mostSteps = 30
-	poor      = 0.05
-)
+// least is by which factor a step must make the error smaller.
+const least = 0.995
 
 // look plays a structure with constants, and notes them where they are better; nil: the engine cannot play the run.
 func (p *problem) look(best *trial, f engine.Formula) (one *played, better bool) {
@@ -269,22 +283,12 @@ func (p *problem) look(best *trial, f engine.Formula) (one *played, better bool)
 func (p *problem) descend(best *trial, f engine.Formula) (first *played) {
 	own := &trial{structure: best.structure, score: math.Inf(1)}
 	first, _ = p.look(own, f)
-	for one, better, n := first, first != nil, 0; better && n < mostSteps; n++ {
+	for one, better := first, first != nil; better; {
 		squares := p.constants(one)
 		for _, share := range []float64{1, 0.5, 0.25, 0.1} {
 			if one, better = p.look(own, toward(own.formula, squares, share)); better {
 				break
 			}
-		}
-		for k := 0; k < 2*len(directions)+2 && !better && own.score > poor; k++ {
-			f := own.formula
-			factor := []float64{0.8, 1.25}[k%2]
-			if k < 2 {
-				f = scaled(f, factor)
-			} else {
-				*directions[k/2-1](&f) *= factor
-			}
-			one, better = p.look(own, f)
 		}
 	}
 	if own.score < best.score {
@@ -311,43 +315,130 @@ func toward(from, to engine.Formula, share float64) engine.Formula {
 	return from
 }
 
-// scaled returns constants times a factor.
-func scaled(f engine.Formula, factor float64) engine.Formula {
-	for _, of := range directions {
-		*of(&f) *= factor
-	}
-	return f
+// computed is when a prompt was computed, alone or with others.
+type computed struct {
+	begun, ended int64
+	leader       int // place of the first of those that were computed together
 }
 
-// regress fits constants to the times between tokens alone, of which the requests themselves say what was computed: a pass a token, the
-// prompts of others between their arrival and first token, and the tokens that others got. A prompt lacks what it found in the cache.
+// inTurn returns when prompts were computed, where a server computes them in turn: each from when it had come and the one before was computed.
+// Prompts whose first tokens came within a time of one another were computed together.
+func inTurn(list []Request, together int64) []computed {
+	order, all := make([]int, len(list)), make([]computed, len(list))
+	for k := range order {
+		order[k] = k
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return int(list[a].First - list[b].First) })
+	last := map[int][]int{} // of each server the places of those that were computed together
+	for _, k := range order {
+		r := &list[k]
+		group := last[r.Server]
+		if len(group) == 0 || r.First-all[group[0]].ended > together {
+			begun := r.Sent
+			if len(group) > 0 {
+				begun = max(begun, all[group[0]].ended)
+			}
+			all[k], last[r.Server] = computed{begun, r.First, k}, []int{k}
+			continue
+		}
+		last[r.Server] = append(group, k)
+		for _, other := range last[r.Server] {
+			all[other] = computed{all[group[0]].begun, r.First, group[0]}
+		}
+	}
+	return all
+}
+
+// windows returns when prompts were computed by engines of a structure: in the last passes of their time, which answers that are decoded
+// tell.
+func (p *problem) windows(s structure, one *played) []computed {
+	list, tokens := slices.Clone(p.prompts), make([]int, len(p.prompts))
+	for k := range p.list {
+		tokens[list[k].leader] += p.list[k].Prompt - one.requests[k].Reused
+	}
+	for k := range p.list {
+		at := &list[k]
+		if at.leader != k || s[split] == 1 {
+			continue
+		}
+		n := (tokens[k] + s[budget] - 1) / s[budget]
+		for j := range p.list {
+			q := &p.list[j]
+			if q.Sent >= at.ended {
+				break
+			}
+			if q.Server != p.list[k].Server || q.Last < at.ended-p.together {
+				continue
+			}
+			if i, _ := slices.BinarySearch(q.Messages, at.ended-p.together); i >= n && i < len(q.Messages) {
+				at.begun = max(at.begun, q.Messages[i-n])
+			}
+		}
+	}
+	return list
+}
+
+// regress fits constants to durations of which the requests themselves say what was computed: a pass a token, the prompts of others, and the
+// tokens that others got. A prompt lacks what was found in the cache, as far as the server tells, or as it was played.
 func (p *problem) regress(s structure, one *played) engine.Formula {
+	windows := p.windows(s, one)
 	var rows []row
+	add := func(r *Request, f features, from, to int64, weight float64) {
+		tokens := 0.0 // of the request that got the most
+		for j := range p.list {
+			q := &p.list[j]
+			if q.Sent >= to {
+				break
+			}
+			if q == r || q.Server != r.Server || q.Last <= from {
+				continue
+			}
+			w := windows[p.prompts[j].leader]
+			share := overlap(w.begun, w.ended, from, to)
+			if s[split] == 0 {
+				f.addPrompt(q, one.requests[j].Reused, share)
+			}
+			if n, length := q.tokens(from, to); s[split] == 0 || weight < 1 {
+				tokens = max(tokens, n)
+				f[kv] += n * length
+				f[knee0] += n
+			}
+		}
+		f[passes] = max(f[passes], tokens)
+		for k := range knees[1:] {
+			f[knee0+1+k] = math.Inf(1)
+		}
+		rows = appendRow(rows, f, to-from, weight)
+	}
 	for k := range p.list {
 		r := &p.list[k]
 		if !fitted(r) {
 			continue
 		}
+		if at := windows[k]; p.prompts[k].leader == k {
+			var f features
+			f.addPrompt(r, one.requests[k].Reused, 1)
+			f[passes], f[requests] = math.Ceil(f[knee0]/float64(s[budget])), flag(at.begun == r.Sent)
+			add(r, f, at.begun, at.ended, 1)
+		}
 		marks := r.marks()
 		for m := range marks[1:] {
 			a, b := marks[m], marks[m+1]
-			f := features{passes: float64(b.token - a.token)}
-			for j := range p.list {
-				q := &p.list[j]
-				if q.Sent >= b.at {
-					break
-				}
-				if q.Server == r.Server && q.Last > a.at {
-					f.add(q, s[split] == 0, one.requests[j].Reused, a.at, b.at)
-				}
-			}
-			for k := range knees[1:] {
-				f[knee0+1+k] = math.Inf(1)
-			}
-			rows = appendRow(rows, f, b.at-a.at, 1/float64(len(marks)-1))
+			n := float64(b.token - a.token)
+			add(r, features{passes: n, kv: n * float64(r.Prompt+(a.token+b.token)/2), knee0: n}, a.at, b.at, 1/float64(len(marks)-1))
 		}
 	}
-	return leastSquares(rows)
+	f := p.solve(rows)
+	for range 5 { // what these explain badly counts less
+		again := slices.Clone(rows)
+		for k := range again {
+			r := &again[k]
+			ratio := max(r.of(&f), 1e-3) / r.ms
+			r.weight *= math.Min(1, 0.05/math.Abs(math.Log(ratio))) / math.Max(1, ratio*ratio)
+		}
+		f = p.solve(again)
+	}
+	return f
 }
 
 // overlap returns which share of a time lies between two instants.
@@ -456,18 +547,12 @@ func featuresOf(w *engine.Work) (f features) {
 	return f
 }
 
-// add adds to features of the time between two instants what was computed then for a request, of whose prompt reused tokens were found; with
-// prompts, if these are computed where tokens are.
-func (f *features) add(q *Request, prompts bool, reused int, from, to int64) {
-	tokens := overlap(q.First, q.Last, from, to) * float64(q.Output-1)
-	f[kv] += tokens * (float64(q.Prompt) + float64(q.Output)/2)
-	f[knee0] += tokens
-	if share := overlap(q.Sent, q.First, from, to); prompts {
-		chunk := q.Prompt - reused
-		f[attention] += share * float64(chunk*reused+chunk*(chunk+1)/2)
-		f[kv] += share * float64(reused)
-		f[knee0] += share * float64(chunk)
-	}
+// addPrompt adds a share of the prompt of a request, of which reused tokens were found.
+func (f *features) addPrompt(q *Request, reused int, share float64) {
+	chunk := q.Prompt - reused
+	f[attention] += share * float64(chunk*reused+chunk*(chunk+1)/2)
+	f[kv] += share * float64(reused)
+	f[knee0] += share * float64(chunk)
 }
 
 // track is the passes of a worker, with the sums of their features.
@@ -604,6 +689,11 @@ type row struct {
 	ms, weight float64
 }
 
+// of returns the milliseconds that constants give, without weights.
+func (r *row) of(f *engine.Formula) float64 {
+	return f.Pass*r.features[passes] + f.Attention*r.features[attention] + f.KV*r.features[kv] + f.Request*r.features[requests] + f.Token*r.features[knee0]
+}
+
 // appendRow adds a duration of nanoseconds, whose relative error counts.
 func appendRow(rows []row, f features, ns int64, weight float64) []row {
 	ms := float64(ns) / 1e6
@@ -627,6 +717,11 @@ func (p *problem) constants(one *played) engine.Formula {
 			rows = appendRow(rows, one.features(q, s), s.measured, s.weight*math.Min(1, 0.2/off))
 		}
 	}
+	return p.solve(rows)
+}
+
+// solve returns the constants of rows.
+func (p *problem) solve(rows []row) engine.Formula {
 	f := leastSquares(rows)
 	if f.Request > p.fastest { // it is part of every time to a first token
 		for k := range rows {

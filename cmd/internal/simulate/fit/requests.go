@@ -62,6 +62,20 @@ func (r *Request) marks() []mark {
 	return append(list, mark{r.Output - 1, r.Last})
 }
 
+// tokens returns how many tokens of an answer but the first came between two instants, and their mean length with all before them.
+func (r *Request) tokens(from, to int64) (n, length float64) {
+	whole := float64(r.Output - 1)
+	begin, end := 1-overlap(r.First, r.Last, from, r.Last), overlap(r.First, r.Last, r.First, to)
+	if gaps := len(r.Messages) - 1; 2*gaps >= r.Output {
+		at := func(instant int64) float64 {
+			k, _ := slices.BinarySearch(r.Messages, instant+1)
+			return float64(max(k-1, 0)) / float64(gaps)
+		}
+		begin, end = at(from), at(to)
+	}
+	return max(end-begin, 0) * whole, float64(r.Prompt) + (begin+end)/2*whole
+}
+
 // Link orders requests by when they were sent, and finds what each waited for: of its lane the request that ended last before.
 func Link(list []Request) {
 	slices.SortStableFunc(list, func(a, b Request) int { return int(a.Sent - b.Sent) })

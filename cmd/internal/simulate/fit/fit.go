@@ -186,10 +186,12 @@ func (p *problem) choices() (list [things][]int) {
 	} else if told != nil {
 		list[cached] = []int{0}
 	}
-	if told := p.o.Told.Slots; told > 0 {
-		list[slots] = append(list[slots], told)
+	list[slots] = slices.DeleteFunc(append(list[slots], p.o.Told.Slots), func(n int) bool { return n < 1 })
+	for thing, told := range map[int]int{slots: p.o.Told.MaxSeqs, budget: p.o.Told.MaxBatchedTokens} {
+		if told > 0 {
+			list[thing] = []int{told}
+		}
 	}
-	list[slots] = slices.DeleteFunc(list[slots], func(n int) bool { return n < 1 })
 	return list
 }
 
@@ -304,6 +306,7 @@ var directions = [...]func(f *engine.Formula) *float64{
 	func(f *engine.Formula) *float64 { return &f.Token },
 	func(f *engine.Formula) *float64 { return &f.Attention },
 	func(f *engine.Formula) *float64 { return &f.KV },
+	func(f *engine.Formula) *float64 { return &f.Sequence },
 	func(f *engine.Formula) *float64 { return &f.Request },
 }
 
@@ -401,6 +404,7 @@ func (p *problem) regress(s structure, one *played) engine.Formula {
 			if n, length := q.tokens(from, to); s[split] == 0 || weight < 1 {
 				tokens = max(tokens, n)
 				f[kv] += n * length
+				f[sequences] += n
 				f[knee0] += n
 			}
 		}
@@ -425,7 +429,7 @@ func (p *problem) regress(s structure, one *played) engine.Formula {
 		for m := range marks[1:] {
 			a, b := marks[m], marks[m+1]
 			n := float64(b.token - a.token)
-			add(r, features{passes: n, kv: n * float64(r.Prompt+(a.token+b.token)/2), knee0: n}, a.at, b.at, 1/float64(len(marks)-1))
+			add(r, features{passes: n, kv: n * float64(r.Prompt+(a.token+b.token)/2), sequences: n, knee0: n}, a.at, b.at, 1/float64(len(marks)-1))
 		}
 	}
 	f := p.solve(rows)
@@ -433,8 +437,7 @@ func (p *problem) regress(s structure, one *played) engine.Formula {
 		again := slices.Clone(rows)
 		for k := range again {
 			r := &again[k]
-			ratio := max(r.of(&f), 1e-3) / r.ms
-			r.weight *= math.Min(1, 0.05/math.Abs(math.Log(ratio))) / math.Max(1, ratio*ratio)
+			r.weight *= trust(r.of(&f)/r.ms, 0.05)
 		}
 		f = p.solve(again)
 	}
@@ -531,6 +534,7 @@ const (
 	passes    = iota
 	attention // pairs of a token computed and one that it sees
 	kv        // tokens read
+	sequences // requests that get a token
 	requests
 	knee0
 )
@@ -540,7 +544,7 @@ type features [knee0 + len(knees)]float64
 
 // featuresOf returns those of the work of a pass.
 func featuresOf(w *engine.Work) (f features) {
-	f[passes], f[attention], f[kv] = 1, float64(w.Attended), float64(w.KV+w.Prefix)
+	f[passes], f[attention], f[kv], f[sequences] = 1, float64(w.Attended), float64(w.KV+w.Prefix), float64(w.Batch)
 	for k, knee := range knees {
 		f[knee0+k] = float64(max(w.New+w.Batch, knee))
 	}
@@ -691,7 +695,15 @@ type row struct {
 
 // of returns the milliseconds that constants give, without weights.
 func (r *row) of(f *engine.Formula) float64 {
-	return f.Pass*r.features[passes] + f.Attention*r.features[attention] + f.KV*r.features[kv] + f.Request*r.features[requests] + f.Token*r.features[knee0]
+	x := &r.features
+	return f.Pass*x[passes] + f.Attention*x[attention] + f.KV*x[kv] + f.Sequence*x[sequences] + f.Request*x[requests] + f.Token*x[knee0]
+}
+
+// trust returns how much a duration counts that constants explain by a factor: as much above 1 as below, and less, the more it is off, from so
+// much on.
+func trust(factor, off float64) float64 {
+	factor = max(factor, 1e-3)
+	return math.Min(1, off/math.Abs(math.Log(factor))) / math.Max(1, factor*factor)
 }
 
 // appendRow adds a duration of nanoseconds, whose relative error counts.
@@ -713,8 +725,7 @@ func (p *problem) constants(one *played) engine.Formula {
 			continue
 		}
 		for _, s := range one.spans(r, q) {
-			off := math.Abs(float64(s.to-s.from)/float64(s.measured) - 1)
-			rows = appendRow(rows, one.features(q, s), s.measured, s.weight*math.Min(1, 0.2/off))
+			rows = appendRow(rows, one.features(q, s), s.measured, s.weight*trust(float64(s.to-s.from)/float64(s.measured), 0.2))
 		}
 	}
 	return p.solve(rows)

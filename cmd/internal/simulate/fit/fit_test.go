@@ -103,7 +103,7 @@ func finds(t *testing.T, name string, seed uint64, trees int, longer float64) {
 // Covers S-82, S-83.
 func TestStructuresAreFound(t *testing.T) {
 	for name := range structures {
-		t.Run(name, func(t *testing.T) { finds(t, name, 7, 3, 1) })
+		t.Run(name, func(t *testing.T) { finds(t, name, 7, 2, 1) })
 	}
 }
 

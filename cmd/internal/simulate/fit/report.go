@@ -265,8 +265,8 @@ func (r *Result) Text() string {
 		fmt.Fprintf(&b, "%-24s%-16s%-16s%10s%10s%s\n", m.Of, m.Chosen, m.Other, percent(m.Score), other, note)
 	}
 	f := c.Timing.Formula
-	fmt.Fprintf(&b, "\nservers tell: %s\npass_ms %.4g, weights_ms %.4g, token_ms %.4g, attention_ms %.4g, kv_token_ms %.4g, request_ms %.4g\nseen: %s\n\n",
-		r.Told, f.Pass, f.Weights, f.Token, f.Attention, f.KV, f.Request, f.Seen)
+	fmt.Fprintf(&b, "\nservers tell: %s\npass_ms %.4g, weights_ms %.4g, token_ms %.4g, attention_ms %.4g, kv_token_ms %.4g, sequence_ms %.4g, request_ms %.4g\nseen: %s\n\n",
+		r.Told, f.Pass, f.Weights, f.Token, f.Attention, f.KV, f.Sequence, f.Request, f.Seen)
 	b.WriteString(Table(r.Errors))
 	fmt.Fprintf(&b, "\n%-24s%-24s%10s%12s%12s\n", "median error by", "from, to", "requests", "ttft", "itl")
 	for _, one := range r.Residuals {

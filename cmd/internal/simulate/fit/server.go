@@ -15,6 +15,8 @@ import (
 type Told struct {
 	Caching           *bool // whether there is a prefix cache; nil: they do not tell
 	Blocks, BlockSize int   // of the pool of one; 0: they do not tell
+	MaxSeqs           int   // 0: they do not tell
+	MaxBatchedTokens  int   // 0: they do not tell
 	Slots             int   // the most requests that ran on one while others waited; 0: none waited
 }
 
@@ -23,7 +25,9 @@ var (
 	runningGauges   = []string{"vllm:num_requests_running", "sglang:num_running_reqs", "trtllm_num_requests_running", "dynamo_component_inflight_requests"}
 	waitingGauges   = []string{"vllm:num_requests_waiting", "sglang:num_queue_reqs", "trtllm_num_requests_waiting", "dynamo_frontend_queued_requests"}
 	blockSizeGauges = []string{"sglang:page_size", "dynamo_frontend_model_kv_cache_block_size"}
-	blocksGauges    = []string{"dynamo_component_total_blocks"}
+	blocksGauges    = []string{"dynamo_component_total_blocks", "dynamo_frontend_model_total_kv_blocks"}
+	seqsGauges      = []string{"dynamo_frontend_model_max_num_seqs"}
+	budgetGauges    = []string{"dynamo_frontend_model_max_num_batched_tokens"}
 	tokensGauges    = []string{"sglang:max_total_num_tokens"}
 )
 
@@ -53,16 +57,18 @@ func tell(data *scrape.Data) (t Told) {
 			}
 		}
 	}
-	most := func(values []float64) (n int) {
-		for _, v := range values {
-			n = max(n, int(v))
-		}
-		return n
-	}
 	for e := range data.Endpoints {
-		size, blocks, tokens := most(gauge(data, e, blockSizeGauges)), most(gauge(data, e, blocksGauges)), most(gauge(data, e, tokensGauges))
-		t.BlockSize, t.Blocks = max(t.BlockSize, size), max(t.Blocks, blocks)
-		if tokens > 0 {
+		most := func(n *int, gauges []string) {
+			for _, v := range gauge(data, e, gauges) {
+				*n = max(*n, int(v))
+			}
+		}
+		most(&t.BlockSize, blockSizeGauges)
+		most(&t.Blocks, blocksGauges)
+		most(&t.MaxSeqs, seqsGauges)
+		most(&t.MaxBatchedTokens, budgetGauges)
+		tokens := 0
+		if most(&tokens, tokensGauges); tokens > 0 {
 			t.Blocks = max(t.Blocks, tokens/max(t.BlockSize, 1))
 		}
 		waiting := gauge(data, e, waitingGauges)
@@ -115,6 +121,12 @@ func (t Told) String() string {
 	}
 	if t.Blocks > 0 {
 		list = append(list, fmt.Sprintf("%d blocks of %d tokens", t.Blocks, t.BlockSize))
+	}
+	if t.MaxSeqs > 0 {
+		list = append(list, fmt.Sprintf("max_num_seqs %d", t.MaxSeqs))
+	}
+	if t.MaxBatchedTokens > 0 {
+		list = append(list, fmt.Sprintf("max_num_batched_tokens %d", t.MaxBatchedTokens))
 	}
 	if t.Slots > 0 {
 		list = append(list, fmt.Sprintf("at most %d running while others waited", t.Slots))

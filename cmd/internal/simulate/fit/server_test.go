@@ -24,7 +24,7 @@ func TestServersTell(t *testing.T) {
 {"endpoint":0,"at":1,"took":1,"values":[[0,1],[1,9],[2,0]]}
 {"endpoint":0,"at":2,"took":1,"values":[[1,8],[2,3]]}
 {"endpoint":0,"at":3,"took":1,"values":[[1,2],[2,1]]}
-`, Told{&on, 2340, 16, 8}, "prefix cache on, 2340 blocks of 16 tokens, at most 8 running while others waited"},
+`, Told{Caching: &on, Blocks: 2340, BlockSize: 16, Slots: 8}, "prefix cache on, 2340 blocks of 16 tokens, at most 8 running while others waited"},
 		{"a pool without a number", `{"series":0,"endpoint":0,"name":"vllm:cache_config_info","type":"gauge","labels":{"block_size":"16","num_gpu_blocks":"None"}}
 `, Told{}, "nothing of its structure"},
 		{"SGLang", `{"series":0,"endpoint":0,"name":"sglang:page_size","type":"gauge","labels":{}}
@@ -33,8 +33,10 @@ func TestServersTell(t *testing.T) {
 `, Told{Blocks: 2000, BlockSize: 32}, "2000 blocks of 32 tokens"},
 		{"Dynamo", `{"series":0,"endpoint":0,"name":"dynamo_frontend_model_kv_cache_block_size","type":"gauge","labels":{}}
 {"series":1,"endpoint":0,"name":"dynamo_component_total_blocks","type":"gauge","labels":{}}
-{"endpoint":0,"at":1,"took":1,"values":[[0,64],[1,500]]}
-`, Told{Blocks: 500, BlockSize: 64}, "500 blocks of 64 tokens"},
+{"series":2,"endpoint":0,"name":"dynamo_frontend_model_max_num_seqs","type":"gauge","labels":{}}
+{"series":3,"endpoint":0,"name":"dynamo_frontend_model_max_num_batched_tokens","type":"gauge","labels":{}}
+{"endpoint":0,"at":1,"took":1,"values":[[0,64],[1,500],[2,6],[3,2048]]}
+`, Told{Blocks: 500, BlockSize: 64, MaxSeqs: 6, MaxBatchedTokens: 2048}, "500 blocks of 64 tokens, max_num_seqs 6, max_num_batched_tokens 2048"},
 	} {
 		data, err := scrape.Read(strings.NewReader(`{"endpoint":0,"url":"http://a/metrics"}` + "\n" + c.page))
 		require.NoError(t, err, c.name)
@@ -52,6 +54,9 @@ func TestWhatIsToldIsNotSearched(t *testing.T) {
 	p := &problem{list: []Request{{Output: 2, Last: 1}}, o: Options{Workers: 1, Told: Told{Slots: 8}}}
 	require.Equal(t, []int{1, 0}, p.choices()[cached])
 	require.Contains(t, p.choices()[slots], 8)
+	p.o.Told.MaxSeqs, p.o.Told.MaxBatchedTokens = 6, 2048
+	require.Equal(t, []int{6}, p.choices()[slots])
+	require.Equal(t, []int{2048}, p.choices()[budget])
 	p.o.Told.Caching = &off
 	require.Equal(t, []int{0}, p.choices()[cached])
 	p.list[0].Cached = 64

@@ -6,7 +6,7 @@ import (
 	"github.com/agentx/agentx/cmd/internal/simulate/engine"
 )
 
-// constantsOf are the constants of a formula that are fitted: of a pass, attention, KV, a request, and a token.
+// constantsOf are the constants of a formula that are fitted: of a pass, attention, KV, a sequence, a request, and a token.
 const constantsOf = knee0 + 1
 
 // leastSquares returns the formula, none of whose constants is negative, with the least sum of weighted squares; of the knees the best.
@@ -20,12 +20,12 @@ func leastSquares(rows []row) (f engine.Formula) {
 			continue
 		}
 		pick := func(r *row) [constantsOf]float64 {
-			return [...]float64{r.features[passes], r.features[attention], r.features[kv], r.features[requests], r.features[knee0+k]}
+			return [...]float64{r.features[passes], r.features[attention], r.features[kv], r.features[sequences], r.features[requests], r.features[knee0+k]}
 		}
 		c, squares := nonNegative(rows, pick)
 		if squares < least*(1-1e-9) {
 			least = squares
-			f = engine.Formula{Pass: c[passes], Attention: c[attention], KV: c[kv], Request: c[requests], Token: c[knee0], Weights: c[knee0] * float64(knee)}
+			f = engine.Formula{Pass: c[passes], Attention: c[attention], KV: c[kv], Sequence: c[sequences], Request: c[requests], Token: c[knee0], Weights: c[knee0] * float64(knee)}
 		}
 	}
 	return f
@@ -34,7 +34,7 @@ func leastSquares(rows []row) (f engine.Formula) {
 // nonNegative returns the factors of the columns with the least sum of weighted squares, and that sum. It leaves out the column whose factor
 // would be the most negative, and solves again.
 func nonNegative(rows []row, pick func(*row) [constantsOf]float64) (c [constantsOf]float64, squares float64) {
-	used := [constantsOf]bool{true, true, true, true, true}
+	used := [constantsOf]bool{true, true, true, true, true, true}
 	for {
 		c = normal(rows, pick, used)
 		worst := -1

@@ -217,7 +217,7 @@ var imports = map[string][]string{
 		"replay/slo",
 	},
 	"cmd/internal/simulate/page": {
-		"cmd/internal/report/page", "cmd/internal/simulate", "cmd/internal/simulate/fleet", "cmd/internal/simulate/planner",
+		"cmd/internal/report/page", "cmd/internal/simulate", "cmd/internal/simulate/fit", "cmd/internal/simulate/fleet", "cmd/internal/simulate/planner",
 		"cmd/internal/simulate/preset", "replay/measure",
 	},
 	"cmd/internal/simulate/planner": {"cmd/internal/simulate/engine", "cmd/internal/simulate/preset", "internal/jsonobject"},

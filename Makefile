@@ -64,7 +64,7 @@ fuzz: # to make each input that reaches something new short, Go would take 60 se
 	grep -ro --include=*_test.go '^func Fuzz[A-Za-z]*' . | sed 's|/[^/]*:func | |' | sort | while read -r dir name; do \
 		go test -run '^$$' -fuzz "^$$name$$" -fuzztime $(or $(FUZZTIME),30s) -fuzzminimizetime 100x "$$dir" || exit 1; done
 bench:
-	go test -run '^$$' -bench . -skip '^BenchmarkLateness$$' -benchtime 2s ./internal/pyrand ./internal/tokenizer ./convert/... ./mmapcache ./replay/... ./report ./cmd/internal/aiperf/... ./cmd/internal/capture/imports
+	go test -run '^$$' -bench . -skip '^BenchmarkLateness$$' -benchtime 2s ./internal/pyrand ./internal/tokenizer ./convert/... ./mmapcache ./replay/... ./report ./cmd/internal/aiperf/... ./cmd/internal/capture ./cmd/internal/capture/imports
 bench-lateness:
 	$(GO) test -run '^$$' -bench BenchmarkLateness -benchtime 5x ./replay
 bench-start: build

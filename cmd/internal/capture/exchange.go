@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"math"
-	"math/bits"
 	"net/http"
 	"sync"
 	"time"
@@ -278,48 +277,6 @@ func (x *exchange) join(id identity) error {
 	return nil
 }
 
-// texts are the buffers in which bodies stand in one piece, by the power of two that is their length. A body comes with each turn of a
-// session, and making room for it anew would cost more than reading it.
-var texts [mostText - leastText + 1]sync.Pool
-
-const leastText, mostText = 16, 23 // powers of two: 64 KiB to 8 MiB
-
-// textPool returns the pool of the buffers of a capacity, nil if there is none.
-func textPool(room int) *sync.Pool {
-	if power := bits.Len(uint(room)) - 1; power >= leastText && power <= mostText && room == 1<<power {
-		return &texts[power-leastText]
-	}
-	return nil
-}
-
-// textRoom returns the capacity of the buffer for a text of a size: less than twice that.
-func textRoom(size int) int {
-	if power := bits.Len(uint(max(1, size) - 1)); power >= leastText && power <= mostText {
-		return 1 << power
-	}
-	return size
-}
-
-// newText returns an empty buffer for a text of a size.
-func newText(size int) []byte {
-	room := textRoom(size)
-	if pool := textPool(room); pool != nil {
-		if b, _ := pool.Get().(*[]byte); b != nil {
-			return *b
-		}
-	}
-	return make([]byte, 0, room)
-}
-
-// dropText overwrites a text, whose buffer another one then takes.
-func dropText(text []byte) {
-	clear(text)
-	if pool := textPool(cap(text)); pool != nil {
-		text = text[:0]
-		pool.Put(&text)
-	}
-}
-
 // Head notes the status, and begins to read a reply of status 200.
 func (x *exchange) Head(_ int64, status int, header http.Header) {
 	x.mu.Lock()
@@ -569,7 +526,8 @@ type prompt struct {
 	reading  *chain.Reading // of the text, by a session that knows its beginning; may be nil
 	canon    *canon.Prompt
 	unread   bool
-	text     []byte // the body, until it is tokenized: canon refers to it
+	text     []byte       // the body, until it is tokenized: canon refers to it
+	copied   *carry.Chunk // that has the text; nil: none has
 	prepared *chain.Prepared
 
 	pool  *pool
@@ -599,8 +557,18 @@ func (p *prompt) guard() {
 // lose forgets what was read of a prompt, which is lost for a reason.
 func (p *prompt) lose(why journal.Reason) {
 	p.lost = why
-	dropText(p.text)
-	p.unread, p.text, p.reading, p.canon, p.prepared = false, nil, nil, nil, nil
+	p.drop()
+	p.unread, p.canon, p.prepared = false, nil, nil
+}
+
+// drop overwrites the text.
+func (p *prompt) drop() {
+	if p.copied != nil {
+		p.copied.Release()
+	} else {
+		clear(p.text)
+	}
+	p.text, p.copied, p.reading = nil, nil, nil
 }
 
 // rest gives back the room in the queue that the prompt no longer needs.
@@ -612,10 +580,14 @@ func (p *prompt) rest() {
 	p.hold(min(p.held, int64(room)+overhead))
 }
 
-// join makes one text of the pieces in which the body came, and drops these.
+// join makes one text of the pieces in which the body came. One piece is it.
 func (p *prompt) join(pieces []*carry.Chunk, size int) {
-	if p.hold(p.held + int64(textRoom(size))) {
-		p.text = newText(size)
+	if len(pieces) == 1 {
+		p.copied, p.text = pieces[0], pieces[0].Bytes()
+		return
+	}
+	if p.hold(p.held + int64(size)) {
+		p.text = make([]byte, 0, size)
 	} else {
 		p.lose(journal.HoleQueue)
 	}
@@ -632,7 +604,7 @@ func (p *prompt) join(pieces []*carry.Chunk, size int) {
 func (p *prompt) decode(name string, limit int64) {
 	defer p.guard()
 	decoded, err := coding.Decode(name, p.text, limit)
-	dropText(p.text)
+	p.drop()
 	p.text = decoded
 	switch {
 	case errors.Is(err, coding.ErrTooLong):
@@ -695,8 +667,8 @@ func (p *prompt) settle(err error) {
 	case p.prepared != nil && p.prepared.Tokens() > journal.MaxTokens:
 		p.lose(journal.HoleOversize)
 	case p.prepared != nil:
-		dropText(p.text)
-		p.text, p.canon.Segments, p.canon.Elements, p.canon.List, p.canon.ToolsText = nil, nil, nil, nil, nil
+		p.drop()
+		p.canon.Segments, p.canon.Elements, p.canon.List, p.canon.ToolsText = nil, nil, nil, nil
 	}
 	p.rest()
 }

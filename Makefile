@@ -10,7 +10,7 @@ GO      := CGO_ENABLED=0 go
 
 # What needs more than Go: contrib/NAME/run fetches it from package registries, or skips with the reason.
 EXTERNAL := arrow browser capture-clients claude-code datasets dynamo harness hub-reference inferencex kubernetes nfs ray real slurm windows
-.PHONY: demo build test test-long test-mutants test-race test-load test-parts test-lanes test-soak test-simulate test-capture-day test-scale fuzz lint docs \
+.PHONY: demo build test test-long test-mutants test-race test-load test-parts test-lanes test-soak test-simulate test-fit test-capture-day test-scale fuzz lint docs \
 	bench bench-lateness bench-start wheels test-wheels test-image test-tokenizers test-exact test-claude-logs test-oracle test-bodies test-schedule $(EXTERNAL:%=test-%)
 
 demo: build
@@ -54,6 +54,8 @@ test-soak:
 	AGENTX_SOAK=$(or $(SOAK),30m) $(GO) test -run '^TestSoak$$' -count=1 -timeout 0 -v ./replay
 test-simulate:
 	AGENTX_SIMULATE=$(or $(SIMULATE),1h) $(GO) test -run '^TestRandom(Engines|Fleets)$$' -count=1 -timeout 0 -v ./cmd/internal/simulate/engine ./cmd/internal/simulate/fleet
+test-fit: # so many seeds, of five structures and three lengths
+	AGENTX_FIT=$(or $(SEEDS),4) $(GO) test -run '^TestManyStructuresAreFound$$' -count=1 -timeout 0 -v ./cmd/internal/simulate/fit
 test-capture-day:
 	AGENTX_CAPTURE_DAY=$(or $(DAY),1h) $(GO) test -run '^TestCaptureDay$$' -count=1 -timeout 0 -v ./cmd/agentx
 test-scale:
@@ -62,7 +64,7 @@ fuzz: # to make each input that reaches something new short, Go would take 60 se
 	grep -ro --include=*_test.go '^func Fuzz[A-Za-z]*' . | sed 's|/[^/]*:func | |' | sort | while read -r dir name; do \
 		go test -run '^$$' -fuzz "^$$name$$" -fuzztime $(or $(FUZZTIME),30s) -fuzzminimizetime 100x "$$dir" || exit 1; done
 bench:
-	go test -run '^$$' -bench . -skip '^BenchmarkLateness$$' -benchtime 2s ./internal/pyrand ./internal/tokenizer ./convert/... ./mmapcache ./replay/... ./report ./cmd/internal/aiperf/... ./cmd/internal/capture/imports
+	go test -run '^$$' -bench . -skip '^BenchmarkLateness$$' -benchtime 2s ./internal/pyrand ./internal/tokenizer ./convert/... ./mmapcache ./replay/... ./report ./cmd/internal/aiperf/... ./cmd/internal/capture ./cmd/internal/capture/imports
 bench-lateness:
 	$(GO) test -run '^$$' -bench BenchmarkLateness -benchtime 5x ./replay
 bench-start: build

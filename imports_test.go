@@ -195,7 +195,7 @@ var imports = map[string][]string{
 	"cmd/internal/report/until": {"cmd/internal/report/interval", "replay/measure", "replay/slo"},
 	"cmd/internal/search":       {"replay", "replay/capacity", "replay/measure", "replay/slo"},
 	"cmd/internal/settings": {"internal/lazyregexp", // flags, files and the environment of a replay and a simulation
-		"internal/suggest", "replay", "replay/arrivals", "replay/payload", "replay/preset", "replay/resume", "replay/wire", "github.com/spf13/cobra",
+		"internal/suggest", "replay", "replay/arrivals", "replay/measure", "replay/payload", "replay/preset", "replay/resume", "replay/wire", "github.com/spf13/cobra",
 		"github.com/spf13/pflag", "go.yaml.in/yaml/v3",
 	},
 	"cmd/internal/simulate": {
@@ -206,7 +206,7 @@ var imports = map[string][]string{
 	"cmd/internal/simulate/engine": {"internal/lazyregexp", "cmd/internal/simulate/preset", "internal/heap", "internal/jsonobject", "internal/regular"},
 	"cmd/internal/simulate/fit": { // reads the results of a run
 		"cmd/internal/simulate/engine", "cmd/internal/simulate/fleet", "cmd/internal/simulate/preset", "cmd/internal/simulate/workload",
-		"internal/heap", "mmapcache", "replay/measure", "replay/merge",
+		"internal/heap", "mmapcache", "replay/measure", "replay/merge", "replay/scrape",
 	},
 	"cmd/internal/simulate/fleet": {"cmd/internal/simulate/engine", "cmd/internal/simulate/preset", "cmd/internal/simulate/workload", "internal/heap"},
 	"cmd/internal/simulate/hitcurve": {
@@ -217,7 +217,7 @@ var imports = map[string][]string{
 		"replay/slo",
 	},
 	"cmd/internal/simulate/page": {
-		"cmd/internal/report/page", "cmd/internal/simulate", "cmd/internal/simulate/fleet", "cmd/internal/simulate/planner",
+		"cmd/internal/report/page", "cmd/internal/simulate", "cmd/internal/simulate/fit", "cmd/internal/simulate/fleet", "cmd/internal/simulate/planner",
 		"cmd/internal/simulate/preset", "replay/measure",
 	},
 	"cmd/internal/simulate/planner": {"cmd/internal/simulate/engine", "cmd/internal/simulate/preset", "internal/jsonobject"},
@@ -233,7 +233,7 @@ var imports = map[string][]string{
 	},
 	"cmd/internal/simulate/setup": { // of a command line
 		"cmd/internal/settings", "cmd/internal/simulate", "cmd/internal/simulate/engine", "cmd/internal/simulate/fit", "cmd/internal/simulate/hitcurve",
-		"internal/durable", "mmapcache", "replay/merge", "cmd/internal/simulate/hitcurve/chart", "cmd/internal/simulate/planner", "cmd/internal/simulate/preset", "cmd/internal/simulate/router",
+		"internal/durable", "replay/measure", "replay/merge", "cmd/internal/simulate/hitcurve/chart", "cmd/internal/simulate/planner", "cmd/internal/simulate/preset", "cmd/internal/simulate/router",
 		"cmd/internal/simulate/runs", "cmd/internal/simulate/workload", "internal/jsonobject", "internal/regular", "internal/suggest",
 		"internal/terminal", "trace", "github.com/spf13/pflag", "go.yaml.in/yaml/v3",
 	},
@@ -308,8 +308,8 @@ var commons = []string{"mmapcache", "manifest", "trace", "cmd/internal/settings"
 var doors = map[string][]string{
 	"cmd/internal/simulate": {
 		"replay", "replay/conductor", // trees are played by the player that drives servers, so that both send alike
-		"cmd/internal/report/frontier", // the rule of pages about which runs others dominate
-		"replay/merge",                 // engines are fitted to the results of a replay
+		"cmd/internal/report/frontier",  // the rule of pages about which runs others dominate
+		"replay/merge", "replay/scrape", // engines are fitted to the results of a replay
 	},
 	"cmd/internal/capture": {"convert/reconstruct", "convert/rules", "convert/text", "convert/text/content", "convert/weka"}, // a finished trace is checked by what converts it; logs become the same traces
 }

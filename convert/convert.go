@@ -144,7 +144,7 @@ func (c *conversion) resolve(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	o.Source.Texts = textFormats()
+	o.Source.Texts, o.Source.Rows = textFormats(), rowsOf
 	files, formats, err := LogFiles(o.Inputs)
 	if err != nil {
 		return err

@@ -123,7 +123,8 @@ type promptCorpus struct {
 	stream    string                               // of AIPerf's seeds
 	tokens    int                                  // length of the corpus; 0: known once the arenas exist
 	skipped   string                               // what was left out of a directory, for people
-	encode    func(*tokenizer.Tokenizer) ([]uint32, error)
+	encode    func(*tokenizer.Tokenizer) ([]uint32, *tokenizer.Edges, error)
+	known     *tokenizer.Edges // of the corpus that was encoded; nil: the arenas tell
 }
 
 // resolvePromptCorpus names corpus and tokenizer by their digests.
@@ -147,11 +148,14 @@ func (p *promptCorpus) resolve(n corpusName) error {
 	switch n.form {
 	case builtinWords:
 		p.image.Corpus, p.tokens = corpusImage{"words", corpus.WordsSHA256}, corpus.WordsTokens
-		p.encode = func(tok *tokenizer.Tokenizer) ([]uint32, error) { return corpus.Words(tok) }
+		p.encode = func(tok *tokenizer.Tokenizer) ([]uint32, *tokenizer.Edges, error) {
+			ids, err := corpus.Words(tok)
+			return ids, nil, err
+		}
 	case builtinText:
 		t := textOf(p.name)
 		p.image.Corpus, p.tokens = corpusImage{"text", t.SHA256}, t.Tokens[p.tokenizer.Name]
-		p.encode = func(tok *tokenizer.Tokenizer) ([]uint32, error) { return tok.Encode(string(t.Generate())), nil }
+		p.encode = encodeText(t.Generate)
 	case idsFile:
 		return p.readIDs(n.path)
 	case textPath:
@@ -169,12 +173,12 @@ func (p *promptCorpus) readIDs(path string) error {
 		return err
 	}
 	p.image.Corpus, p.tokens = corpusImage{"ids", manifest.Sum(data)}, len(data)/4
-	p.encode = func(*tokenizer.Tokenizer) ([]uint32, error) {
+	p.encode = func(*tokenizer.Tokenizer) ([]uint32, *tokenizer.Edges, error) {
 		tokens := make([]uint32, len(data)/4)
 		for k := range tokens {
 			tokens[k] = binary.LittleEndian.Uint32(data[4*k:])
 		}
-		return tokens, nil
+		return tokens, nil, nil
 	}
 	return nil
 }
@@ -189,8 +193,16 @@ func (p *promptCorpus) readText(path string) error {
 	if len(c.skipped) > 0 {
 		p.skipped = fmt.Sprintf("corpus %s: left out: %s", path, c.skipped)
 	}
-	p.encode = func(tok *tokenizer.Tokenizer) ([]uint32, error) { return tok.Encode(string(c.text)), nil }
+	p.encode = encodeText(func() []byte { return c.text })
 	return nil
+}
+
+// encodeText returns a promptCorpus.encode that encodes a text.
+func encodeText(text func() []byte) func(*tokenizer.Tokenizer) ([]uint32, *tokenizer.Edges, error) {
+	return func(tok *tokenizer.Tokenizer) ([]uint32, *tokenizer.Edges, error) {
+		ids, edges := tok.EncodeEdges(string(text()))
+		return ids, edges, nil
+	}
 }
 
 // readSonnet reads a text that is encoded in groups of lines. The key has the digest of the groups.
@@ -208,11 +220,11 @@ func (p *promptCorpus) readSonnet(path string) error {
 		all.WriteString(strconv.Itoa(len(g)) + ":" + g)
 	}
 	p.image.Corpus = corpusImage{"groups", manifest.Sum(all.Bytes())}
-	p.encode = func(tok *tokenizer.Tokenizer) (ids []uint32, err error) {
+	p.encode = func(tok *tokenizer.Tokenizer) (ids []uint32, _ *tokenizer.Edges, _ error) {
 		for _, g := range groups {
 			ids = tok.AppendIDs(ids, g)
 		}
-		return ids, nil
+		return ids, nil, nil
 	}
 	return nil
 }
@@ -229,10 +241,10 @@ func readCorpusFile(path string) ([]byte, error) {
 	return data, nil
 }
 
-// tokensOf encodes the corpus.
+// tokensOf encodes the corpus, and keeps its edges where encoding tells them.
 func (p *promptCorpus) tokensOf(tok *tokenizer.Tokenizer) ([]uint32, error) {
-	ids, err := p.encode(tok)
-	if err == nil && len(ids) == 0 {
+	ids, known, err := p.encode(tok)
+	if p.known = known; err == nil && len(ids) == 0 {
 		err = errors.New("its text encodes to no tokens: name a corpus with more text")
 	}
 	if err != nil {
@@ -260,6 +272,9 @@ func (p *promptCorpus) build(b *mmapcache.Builder) error {
 
 // edges returns the edges of the corpus, whose tokens are in the arenas. why says why it has none.
 func (p *promptCorpus) edges(root, arenas string) (edges *reconstruct.Edges, why, err error) {
+	if e := p.known; e != nil {
+		return &reconstruct.Edges{Starts: e.Starts, Ends: e.Ends}, nil, nil
+	}
 	tok, err := p.loaded()
 	if err != nil {
 		return nil, nil, err

@@ -154,6 +154,14 @@ func formatNamed(name string) *format {
 	return &formats[len(formats)-1]
 }
 
+// rowsOf returns the format of a file whose first bytes show a trace, "" for others: such a file need not be opened again for its format.
+func rowsOf(first []byte) string {
+	if weka.IsTrace(first) {
+		return formatNamed("").name
+	}
+	return ""
+}
+
 // formatOf returns the format of a file whose first row is given.
 func formatOf(first []byte) *format {
 	if weka.IsTrace(first) { // of megabytes, through which no other format needs to look

@@ -3,6 +3,7 @@ package convert
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentx/agentx/convert/rules"
+	"github.com/agentx/agentx/hfsource"
 	"github.com/agentx/agentx/trace"
 )
 
@@ -79,4 +81,35 @@ func TestNextFormat(t *testing.T) {
 	assert.NotEqual(t, first.Key, structure(alone).Key)
 	assert.NotEqual(t, both.Key, structure(other, alone).Key)
 	assert.Equal(t, weka.Key, structure(other).Key)
+}
+
+// A file that begins with a trace is not opened again for its format, which every hit would pay for. Other files are.
+func TestTracesAreKnownByTheirFirstBytes(t *testing.T) {
+	long := strings.Replace(traceText("a"), `"id"`, `"totals":{"note":"`+strings.Repeat("x", 9000)+`"},"id"`, 1)
+	for name, c := range map[string]struct {
+		text   string
+		opened bool
+	}{
+		"in.jsonl":  {traceText("a") + "\n" + traceText("b") + "\n", false},
+		"in.json":   {traceText("a"), false},
+		"long.json": {long, true},
+		"rows":      {`{"timestamp":0,"input_length":1,"output_length":1,"hash_ids":[0]}` + "\n" + traceText("b") + "\n", true},
+	} {
+		path := write(t, name, []byte(c.text))
+		s, err := hfsource.Resolve(t.Context(), []string{path}, hfsource.Options{Texts: textFormats(), Rows: rowsOf})
+		require.NoError(t, err)
+		require.NoError(t, os.Remove(path))
+		conversion := newConversion(Options{})
+		conversion.snapshot = s
+		logs, err := conversion.findLogs(t.Context())
+		if err == nil {
+			_, err = recordingsOf(t.Context(), s, "")
+		}
+		if c.opened {
+			require.ErrorIs(t, err, os.ErrNotExist, name)
+			continue
+		}
+		require.NoError(t, err, name)
+		require.False(t, logs)
+	}
 }

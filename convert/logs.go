@@ -215,6 +215,9 @@ func (o LogOptions) fileFormat(s *hfsource.Snapshot, k int) (*logFormat, error) 
 	if f.Format.Parquet {
 		return nil, nil
 	}
+	if f.Rows == formatNamed("").name {
+		return logFormatNamed(o.Formats[f.Path]), nil
+	}
 	for _, size := range [...]int{traceHead, logHead} {
 		head, err := s.Beginning(k, size)
 		if err != nil {

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/agentx/agentx/convert/reconstruct"
 	"github.com/agentx/agentx/convert/rules"
@@ -36,7 +35,7 @@ type merger struct {
 	bounds       bounds
 	each         func(plannedTrace) // of Options
 	told         func(bytes int64)  // Options.Memory; may be nil
-	retained     atomic.Int64
+	retained     int64              // bytes of the structure
 
 	sessions     map[string]position // by id; the root session has the id of its trace
 	first        *format             // of the first trace
@@ -146,16 +145,15 @@ func (m *merger) append(p plannedTrace) error {
 // toldStep is how many retained bytes change what Options.Memory is told.
 const toldStep = 8 << 20
 
-// retain keeps bytes reserved until the end of the conversion, and tells how many there are: a limit of memory below what is retained only
+// retain keeps bytes reserved as long as the structure is needed, and tells how many there are: a limit of memory below what is retained only
 // makes the collector run without end. A million traces of one request took 62 s of CPU in 524 MB, and take 20 s in 649 MB.
 func (m *merger) retain(n int64) error {
-	if err := m.memory.Retain(n); err != nil {
-		return err
-	}
-	if now := m.retained.Add(n); m.told != nil && now/toldStep != (now-n)/toldStep {
+	m.retained += n
+	now, err := m.memory.Retain(n)
+	if err == nil && m.told != nil && now/toldStep != (now-n)/toldStep {
 		m.told(now)
 	}
-	return nil
+	return err
 }
 
 // maxRefused is how many invalid traces are read in search of a valid one.

@@ -201,11 +201,14 @@ func recordingsOf(ctx context.Context, s *hfsource.Snapshot, namespace string) (
 		if f.Format.Parquet || !f.Format.Lines && f.Size > maxSingleRow {
 			continue
 		}
-		first, err := s.FirstRow(ctx, k)
-		if err != nil {
-			return nil, err
+		format := formatNamed(f.Rows)
+		if f.Rows == "" {
+			first, err := s.FirstRow(ctx, k)
+			if err != nil {
+				return nil, err
+			}
+			format = formatOf(first)
 		}
-		format := formatOf(first)
 		s.Files[k].Lenient = format.lenient
 		if s.Files[k].Rows = format.name; format.open == nil {
 			continue

@@ -35,7 +35,7 @@ type unitBuild struct {
 
 // shardBuild builds one shard.
 type shardBuild struct {
-	plans   *pipeline // nil where the structure exists
+	plans   *pipeline // nil where the structure exists or is written
 	have    shard     // what exists
 	written []*mmapcache.Builder
 }
@@ -200,7 +200,12 @@ func (b *unitBuild) write(ctx context.Context, sh *shardBuild, k int, more bool)
 	if err := structure.BuildStructure(m.structure, m.facts); err != nil {
 		return err
 	}
-	return b.place(ctx, sh, structure.Key(), m.structure)
+	if err := b.place(ctx, sh, structure.Key(), m.structure); err != nil {
+		return err
+	}
+	sh.plans = nil
+	_, err = b.files.Memory.Retain(-m.retained)
+	return err
 }
 
 // builder begins a directory that is published with the others of the unit.

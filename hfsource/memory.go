@@ -43,15 +43,16 @@ func NewMemoryBudget(ctx context.Context, input int64) *MemoryBudget {
 	return m
 }
 
-// Retain counts n bytes that stay in memory after their row was released. Its error is a *MemoryLimitError.
-func (m *MemoryBudget) Retain(n int64) error {
+// Retain counts n bytes that stay in memory after their row was released, below 0 for those that no longer stay, and returns how many do.
+// Its error is a *MemoryLimitError.
+func (m *MemoryBudget) Retain(n int64) (retained int64, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.retained += n; m.retained > m.maxRetained {
-		return &MemoryLimitError{fmt.Sprintf("the structure of all traces takes more than %d MiB of memory, which is %d MiB for any input and %d times this one",
+		return m.retained, &MemoryLimitError{fmt.Sprintf("the structure of all traces takes more than %d MiB of memory, which is %d MiB for any input and %d times this one",
 			m.maxRetained>>20, retainedBase>>20, retainedPerByte), "convert fewer files at a time; a small file that needs this much is damaged, or an attack on memory"}
 	}
-	return nil
+	return m.retained, nil
 }
 
 // Reservation is the memory of one row and of what is built from it. All methods of a nil Reservation do nothing.

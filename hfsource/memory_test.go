@@ -1,7 +1,6 @@
 package hfsource
 
 import (
-	"bytes"
 	"context"
 	"math/rand/v2"
 	"strings"
@@ -87,8 +86,12 @@ func TestReservationsNeverDeadlock(t *testing.T) {
 
 func TestRetainedMemoryLimit(t *testing.T) {
 	m := NewMemoryBudget(t.Context(), 1<<20)
-	require.NoError(t, m.Retain(576<<20))
-	require.EqualError(t, m.Retain(1), "the structure of all traces takes more than 576 MiB of memory, which is 512 MiB for any input and 64 times this one")
+	retain := func(n int64) error {
+		_, err := m.Retain(n)
+		return err
+	}
+	require.NoError(t, retain(576<<20))
+	require.EqualError(t, retain(1), "the structure of all traces takes more than 576 MiB of memory, which is 512 MiB for any input and 64 times this one")
 }
 
 // Rows are read as far as the budget allows. A reservation that was taken outlives its row.
@@ -133,17 +136,54 @@ func TestRowsWaitForMemory(t *testing.T) {
 	}
 }
 
-// The buffer of a long row is not copied repeatedly.
+// letters is a text of one row without an end.
+type letters struct{}
+
+func (letters) Read(p []byte) (int, error) {
+	for k := range p {
+		p[k] = 'x'
+	}
+	return len(p), nil
+}
+
+// A long row is not copied repeatedly.
 func TestLongRowsAreBufferedOnce(t *testing.T) {
-	buf := []byte{}
-	grown := 0
-	part := bytes.Repeat([]byte("x"), 1<<20)
-	for len(buf) < 80<<20 {
-		before := cap(buf)
-		if buf = append(grow(buf, len(part)), part...); cap(buf) != before && before >= 1<<20 {
-			grown += before
+	r, copied := newRowReader(letters{}, &rowMemory{}, true), 0
+	for r.to < 80<<20 {
+		before, n := r.at, r.to
+		if r.read(); r.at != before {
+			copied += n
 		}
 	}
-	require.Equal(t, maxRow, cap(buf))
-	require.Less(t, grown, 128<<20)
+	require.Len(t, r.at.room, maxRow+readStep)
+	require.Less(t, copied, 128<<20)
+}
+
+// Slabs are used again once all rows in them are freed, and not before. Many rows lie in few.
+func TestRowsShareSlabs(t *testing.T) {
+	const rows, length, inFlight = 1000, 100_000, 4
+	text := func(k int) string { return strings.Repeat(string(rune('a'+k%26)), length) }
+	var all strings.Builder
+	for k := range rows {
+		all.WriteString(text(k) + "\n")
+	}
+	m := &rowMemory{}
+	r := newRowReader(strings.NewReader(all.String()), m, true)
+	seen, slabs, data := map[*slab]bool{}, []*slab(nil), [][]byte(nil)
+	for k := range rows {
+		row, err := r.next(nil)
+		require.NoError(t, err)
+		slabs, data = append(slabs, r.hold()), append(data, row)
+		seen[slabs[k]] = true
+		if first := k - inFlight; first >= 0 {
+			require.True(t, text(first) == string(data[first]))
+			slabs[first].release()
+		}
+	}
+	r.close()
+	for _, s := range slabs[rows-inFlight:] {
+		s.release()
+	}
+	require.Less(t, len(seen), 2*inFlight)
+	require.Len(t, m.free, len(seen))
 }

@@ -228,7 +228,7 @@ func (s *Snapshot) hash(ctx context.Context, o Options) error {
 		f := &s.Files[k]
 		f.texts = o.Texts
 		group.SubmitErr(func() error {
-			if err := f.detect(ctx); err != nil || f.SHA256 != "" {
+			if err := f.detect(ctx, o.Rows); err != nil || f.SHA256 != "" {
 				return err
 			}
 			return f.hash(ctx, o.Progress, !o.Unkeyed)
@@ -300,7 +300,11 @@ type Options struct {
 	Workers  int               // files that are hashed at a time; 0: one per CPU
 	Progress func(bytes int64) // called with the bytes hashed since the last call, by several goroutines; may be nil
 	Texts    []TextFormat      // whose files are read besides those of JSON and Parquet
-	Unkeyed  bool              // the caller keys nothing by the files: SHA256 stays "", but of the hub's
+
+	// Rows says by the first bytes of a text what File.Rows is, "" where they do not tell; may be nil. Several goroutines call it.
+	Rows func(first []byte) string
+
+	Unkeyed bool // the caller keys nothing by the files: SHA256 stays "", but of the hub's
 
 	Hub    hub.Options // for datasets of the hub; Resolve sets TrustCached from Verify
 	Verify bool        // read the files of datasets that are in the cache, and download damaged ones again

@@ -8,6 +8,7 @@ import (
 	"hash"
 	"io"
 	"os"
+	"slices"
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
@@ -28,7 +29,7 @@ type Row struct {
 	Unended   bool        // of LogRows: the last line of a file, which has no line end
 	Marked    bool        // of LogRows: a byte order mark stood before the row, and is left out
 
-	buffers     *rowBuffers // that Data goes back to
+	slab        *slab // that has Data
 	free        func()
 	reservation *Reservation
 	own         int64 // bytes of the reservation for the row itself
@@ -45,9 +46,9 @@ func (r *Row) Location() string {
 
 // Free releases the memory of the row.
 func (r *Row) Free() {
-	if r.buffers != nil {
-		r.buffers.put(r.Data)
-		r.buffers, r.Data = nil, nil
+	if r.slab != nil {
+		r.slab.release()
+		r.slab, r.Data = nil, nil
 	}
 	if r.free != nil {
 		r.free()
@@ -65,37 +66,61 @@ func (r *Row) TakeReservation() *Reservation {
 	return r.reservation
 }
 
-// maxBuffer is the largest buffer that is reused, in bytes.
-const maxBuffer = 16 << 20
+// maxSlab is the largest slab that is used again, in bytes.
+const maxSlab = 16 << 20
 
-// rowBuffers are the buffers of rows that were freed, for the next rows. A sync.Pool would give them up at every collection, and the
-// next rows would pay for new pages. There are no more of them than there were rows in flight at once.
-type rowBuffers struct {
+// slab is memory for rows of text, which lie in it as they are read.
+type slab struct {
+	room   []byte
+	held   int // rows in it that are not freed; one more while rows are read into it
+	memory *rowMemory
+}
+
+// rowMemory are the slabs whose rows were freed, for the next rows. A sync.Pool would give them up at every collection, and the next rows
+// would pay for new pages.
+type rowMemory struct {
 	mu   sync.Mutex
-	free [][]byte
+	free []*slab
 }
 
-// get returns an empty buffer, the last that was freed.
-func (b *rowBuffers) get() []byte {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	k := len(b.free) - 1
-	if k < 0 {
-		return nil
+// get returns a slab with room for n bytes, the last that was freed or a new one, into which rows are read.
+func (m *rowMemory) get(n int) *slab {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for k := len(m.free) - 1; k >= 0; k-- {
+		if s := m.free[k]; len(s.room) >= n {
+			m.free = slices.Delete(m.free, k, k+1)
+			s.held = 1
+			return s
+		}
 	}
-	buf := b.free[k]
-	b.free = b.free[:k]
-	return buf
+	if n *= 2; n > 4*maxSlab {
+		n = maxRow + readStep // memory that is not written to costs nothing, but every copy would
+	}
+	return &slab{make([]byte, n), 1, m}
 }
 
-// put takes a buffer back.
-func (b *rowBuffers) put(buf []byte) {
-	if cap(buf) == 0 || cap(buf) > maxBuffer {
-		return
+// hold keeps the slab for one more row.
+func (s *slab) hold() {
+	s.memory.mu.Lock()
+	defer s.memory.mu.Unlock()
+	s.held++
+}
+
+// release ends one hold.
+func (s *slab) release() {
+	s.memory.mu.Lock()
+	defer s.memory.mu.Unlock()
+	if s.held--; s.held == 0 && len(s.room) <= maxSlab {
+		s.memory.free = append(s.memory.free, s)
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.free = append(b.free, buf[:0])
+}
+
+// isFreed reports whether all rows of a slab are freed into which rows are read.
+func (s *slab) isFreed() bool {
+	s.memory.mu.Lock()
+	defer s.memory.mu.Unlock()
+	return s.held == 1
 }
 
 // Rows calls yield for every row of every file, in order. yield owns the row and calls its Free. Blank lines are skipped.
@@ -126,9 +151,9 @@ func (s *Snapshot) rows(ctx context.Context, columns []string, progress func(int
 	if progress == nil {
 		progress = func(int64) {}
 	}
-	buffers := &rowBuffers{}
+	slabs := &rowMemory{}
 	for k := range s.Files {
-		r := &fileReader{File: &s.Files[k], ctx: ctx, number: k, columns: columns, memory: memory, buffers: buffers, progress: progress, yield: yield, logs: logs || s.Files[k].Lenient}
+		r := &fileReader{File: &s.Files[k], ctx: ctx, number: k, columns: columns, memory: memory, slabs: slabs, progress: progress, yield: yield, logs: logs || s.Files[k].Lenient}
 		if err := r.read(); err != nil {
 			return err
 		}
@@ -189,7 +214,7 @@ func (s *Snapshot) HasSeveralRows(ctx context.Context, k int) (bool, error) {
 func (s *Snapshot) someRows(ctx context.Context, k int, yield func(Row) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	r := &fileReader{File: &s.Files[k], ctx: ctx, number: k, memory: NewMemoryBudget(ctx, s.Files[k].Size), buffers: &rowBuffers{}, progress: func(int64) {}, logs: true, some: true}
+	r := &fileReader{File: &s.Files[k], ctx: ctx, number: k, memory: NewMemoryBudget(ctx, s.Files[k].Size), progress: func(int64) {}, logs: true, some: true}
 	r.yield = func(row Row) error {
 		defer row.Free()
 		return yield(row)
@@ -208,7 +233,7 @@ type fileReader struct {
 	number   int
 	columns  []string
 	memory   *MemoryBudget
-	buffers  *rowBuffers
+	slabs    *rowMemory // nil: those of the buffers
 	progress func(int64)
 	yield    func(Row) error
 	logs     bool // see LogRows

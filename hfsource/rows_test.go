@@ -1,7 +1,6 @@
 package hfsource
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/binary"
@@ -352,8 +351,11 @@ func TestLongRows(t *testing.T) {
 		row := f.unreadable(0, 1, unit, errLongRow)
 		assert.Contains(t, row.Err.(*UnreadableError).Hint(), want)
 	}
-	_, err := readRow(bufio.NewReader(strings.NewReader("{}\n")), make([]byte, maxRow), true, nil)
+	r := newRowReader(strings.NewReader("{}\n"), &rowMemory{}, true)
+	r.at, r.to = &slab{make([]byte, maxRow+readStep), 1, &rowMemory{}}, maxRow
+	row, err := r.next(nil)
 	assert.Equal(t, errLongRow, err)
+	assert.Len(t, row, maxRow)
 }
 
 // lz4 changes the footer of a file with LZ4_RAW to LZ4, which libraries no longer write.

@@ -160,7 +160,7 @@ func (s *Snapshot) Close() error {
 
 // detect sets the format of a file by its content. A file that is damaged keeps the format of its name, and Rows reports the
 // damage.
-func (f *File) detect(ctx context.Context) error {
+func (f *File) detect(ctx context.Context, rows func([]byte) string) error {
 	if f.Format.Parquet { // the reader of Parquet names other content
 		return nil
 	}
@@ -183,6 +183,10 @@ func (f *File) detect(ctx context.Context) error {
 		return ctx.Err()
 	}
 	defer done()
+	if rows != nil {
+		first, _ := buffers.text.Peek(firstBytes) // an error comes again with the next read
+		f.Rows = rows(first)
+	}
 	switch {
 	case f.isText(buffers.text):
 		f.Format.Lines = true
@@ -223,6 +227,9 @@ func (l *lineFinder) Write(text []byte) (int, error) {
 }
 
 const blanks = " \t\r\n"
+
+// firstBytes is how many bytes of a text Options.Rows gets.
+const firstBytes = 8 << 10
 
 // maxFirst is the longest line that isOneValue looks at. The first line of a value on many lines is short.
 const maxFirst = 64 << 10

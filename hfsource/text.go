@@ -3,6 +3,7 @@ package hfsource
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -139,10 +140,11 @@ func (m *members) leaveOut(head []byte, err error) error {
 type readBuffers struct {
 	packed, text *bufio.Reader
 	window       *zstd.Decoder // of files that are not read ahead; nil before the first
+	slabs        rowMemory     // of first rows
 }
 
 var textBuffers = sync.Pool{New: func() any {
-	return &readBuffers{packed: bufio.NewReaderSize(nil, 64<<10), text: bufio.NewReaderSize(nil, 1<<20)}
+	return &readBuffers{packed: bufio.NewReaderSize(nil, 64<<10), text: bufio.NewReaderSize(nil, readStep)}
 }}
 
 // zstd returns a reader of what packed has. Without ahead, its window of up to maxWindow bytes stays for the next file.
@@ -181,13 +183,15 @@ func (r *fileReader) split(raw io.Reader) (line int, err error) {
 		return 0, err
 	}
 	defer done()
-	text, json := buffers.text, !r.isText(buffers.text)
+	json, rows := !r.isText(buffers.text), newRowReader(buffers.text, cmp.Or(r.slabs, &buffers.slabs), r.Format.Lines)
+	defer rows.close()
 	for {
 		if r.Format.Lines {
 			line++
 		}
-		row := Row{File: r.Path, FileIndex: r.number, Line: line, buffers: r.buffers, reservation: r.memory.Reserve()}
-		row.Data, err = readRow(text, r.buffers.get(), r.Format.Lines, row.reservation)
+		row := Row{File: r.Path, FileIndex: r.number, Line: line, reservation: r.memory.Reserve()}
+		row.Data, err = rows.next(row.reservation)
+		row.slab = rows.hold()
 		row.own = int64(len(row.Data)) // without the newline, which Release gives back
 		if r.logs && line <= 1 {
 			row.Data, row.Marked = bytes.CutPrefix(row.Data, []byte(byteOrderMark))
@@ -223,49 +227,74 @@ func damageOf(data []byte, err error, lines bool) error {
 	return err
 }
 
-// grow returns buf with room for n more bytes. A long buffer is enlarged once, to maxRow: memory that is not written to
-// costs nothing, but every copy would.
-func grow(buf []byte, n int) []byte {
-	if n += len(buf); n <= cap(buf) {
-		return buf
-	}
-	if n = max(n, 2*cap(buf)); n > 4*maxBuffer {
-		n = maxRow
-	}
-	return append(make([]byte, 0, n), buf...)
+// readStep is how many bytes of a text are read at a time. The buffer before them is as large, and so never between them and long rows.
+const readStep = 2 * maxFirst
+
+// rowReader cuts a text into rows, in the slabs into which it reads the text.
+type rowReader struct {
+	text     io.Reader
+	lines    bool // unset: the text is one row
+	at       *slab
+	from, to int   // the bytes of at that were read and are in no row yet
+	err      error // of text, behind them
 }
 
-// readRow appends the next line without its newline, or with lines unset all that is left, to buf. It grows the reservation
-// before it reads. The last row comes with io.EOF.
-func readRow(r *bufio.Reader, buf []byte, lines bool, reservation *Reservation) ([]byte, error) {
-	for {
-		var part []byte
-		var err error
-		if lines {
-			part, err = r.ReadSlice('\n')
-		} else {
-			if part, err = r.Peek(1); err == nil {
-				part, err = r.Peek(r.Buffered())
-				_, _ = r.Discard(len(part)) // it is buffered
-				if err == nil {
-					err = bufio.ErrBufferFull
-				}
-			}
+func newRowReader(text io.Reader, memory *rowMemory, lines bool) *rowReader {
+	return &rowReader{text: text, lines: lines, at: memory.get(readStep)}
+}
+
+// close gives up the slab of the next row.
+func (r *rowReader) close() { r.at.release() }
+
+// hold returns the slab with the last row, which has it until its release.
+func (r *rowReader) hold() *slab {
+	r.at.hold()
+	return r.at
+}
+
+// next returns the next row without its newline. It grows the reservation by the newline too, at most readStep bytes after they were read.
+// The last row comes with io.EOF.
+func (r *rowReader) next(reservation *Reservation) ([]byte, error) {
+	for n := 0; ; {
+		rest := r.at.room[r.from+n : r.to]
+		newline := -1
+		if r.lines {
+			newline = bytes.IndexByte(rest, '\n')
 		}
-		if len(buf)+len(part) > maxRow {
-			return buf, errLongRow
+		if newline >= 0 {
+			rest = rest[:newline+1]
 		}
-		if err := reservation.Grow(int64(len(part))); err != nil {
-			return buf, err
+		row := r.at.room[r.from : r.from+n]
+		if n += len(rest); n > maxRow {
+			return row, errLongRow
 		}
-		buf = append(grow(buf, len(part)), part...)
-		switch {
-		case err == nil:
-			return buf[:len(buf)-1], nil
-		case err != bufio.ErrBufferFull:
-			return buf, err
+		if err := reservation.Grow(int64(len(rest))); err != nil {
+			return row, err
 		}
+		if row = row[:n]; newline < 0 && r.err == nil {
+			r.read()
+			continue
+		}
+		if r.from += n; newline < 0 {
+			return row, r.err
+		}
+		return row[:n-1], nil
 	}
+}
+
+// read reads the next bytes of the text behind those of the row, which it moves where they need more room.
+func (r *rowReader) read() {
+	if n := r.to - r.from; len(r.at.room)-r.to < readStep {
+		was := r.at
+		if len(was.room)-n < readStep || !was.isFreed() {
+			r.at = was.memory.get(n + readStep)
+			defer was.release()
+		}
+		copy(r.at.room, was.room[r.from:r.to])
+		r.from, r.to = 0, n
+	}
+	n, err := r.text.Read(r.at.room[r.to : r.to+readStep])
+	r.to, r.err = r.to+n, err
 }
 
 // contentError says what the content of a file is. Without it, the error would only say that a line is not JSON.

@@ -34,7 +34,7 @@ type Table[R any] struct {
 // column is one column of a table, for one field of the row.
 type column[R any] interface {
 	len() int
-	push(*R)
+	push(rows []R)
 	fill(first int, rows []R)
 	field() arrow.Field
 	write() arrow.ArrayData
@@ -105,17 +105,13 @@ func (t *Table[R]) Range(dst []R, first, n uint32) []R {
 // append adds rows, and returns the number of the first and how many they are.
 func (t *Table[R]) append(rows []R) (first, n uint32) {
 	first = uint32(t.Len())
-	for _, row := range rows {
-		t.push(row)
+	for _, c := range t.columns {
+		c.push(rows)
 	}
 	return first, uint32(len(rows))
 }
 
-func (t *Table[R]) push(row R) {
-	for _, c := range t.columns {
-		c.push(&row)
-	}
-}
+func (t *Table[R]) push(row R) { t.append([]R{row}) }
 
 // numbers is a column of numbers, none of them null. When read, it is a view of the bytes of the file.
 type numbers[R any, T arrow.NumericType] struct {
@@ -124,8 +120,15 @@ type numbers[R any, T arrow.NumericType] struct {
 	values []T
 }
 
-func (c *numbers[R, T]) len() int    { return len(c.values) }
-func (c *numbers[R, T]) push(row *R) { c.values = append(c.values, *c.of(row)) }
+func (c *numbers[R, T]) len() int { return len(c.values) }
+
+func (c *numbers[R, T]) push(rows []R) {
+	of := c.of
+	for k := range rows {
+		c.values = append(c.values, *of(&rows[k]))
+	}
+}
+
 func (c *numbers[R, T]) fill(first int, rows []R) {
 	of := c.of
 	for k, v := range c.values[first : first+len(rows)] {
@@ -153,12 +156,14 @@ func (c *numbers[R, T]) read(a *arrowColumn) (err error) {
 // times is a column of times. NaN stands for null in memory, and in the file below the null.
 type times[R any] struct{ numbers[R, float64] }
 
-func (c *times[R]) push(row *R) {
-	v := *c.of(row)
-	if math.IsNaN(v) {
-		v = math.NaN() // one bit pattern
+func (c *times[R]) push(rows []R) {
+	first := len(c.values)
+	c.numbers.push(rows)
+	for k, v := range c.values[first:] {
+		if math.IsNaN(v) {
+			c.values[first+k] = math.NaN() // one bit pattern
+		}
 	}
-	c.values = append(c.values, v)
 }
 
 func (c *times[R]) field() arrow.Field {
@@ -220,8 +225,14 @@ type texts[R any] struct {
 	values []string
 }
 
-func (c *texts[R]) len() int    { return len(c.values) }
-func (c *texts[R]) push(row *R) { c.values = append(c.values, *c.of(row)) }
+func (c *texts[R]) len() int { return len(c.values) }
+
+func (c *texts[R]) push(rows []R) {
+	for k := range rows {
+		c.values = append(c.values, *c.of(&rows[k]))
+	}
+}
+
 func (c *texts[R]) fill(first int, rows []R) {
 	for k := range rows {
 		*c.of(&rows[k]) = c.values[first+k]
@@ -264,8 +275,19 @@ func (c *words[R]) fill(first int, rows []R) {
 	}
 }
 
-func (c *words[R]) push(row *R) {
-	w := *c.word(row)
+func (c *words[R]) push(rows []R) {
+	last := uint32(0) // most rows have the word of the row before
+	for k := range rows {
+		w := *c.word(&rows[k])
+		if int(last) == len(c.set) || w != c.set[last] {
+			last = c.number(w)
+		}
+		c.values = append(c.values, last)
+	}
+}
+
+// number returns the index of a word, which it adds to the set if it is new.
+func (c *words[R]) number(w string) uint32 {
 	k, ok := c.index[w]
 	if !ok {
 		if c.index == nil {
@@ -275,7 +297,7 @@ func (c *words[R]) push(row *R) {
 		c.set = append(c.set, w)
 		c.index[w] = k
 	}
-	c.values = append(c.values, k)
+	return k
 }
 
 func (c *words[R]) field() arrow.Field {

@@ -6,13 +6,15 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/agentx/agentx/internal/endpoint"
 )
 
 // served is one of the endpoints of inference, and how its answers are written.
 type served struct {
-	*api
+	*api    // once addAPIs has run
+	makeAPI func() *api
 	endpoint.Endpoint
 	messages   bool // the prompt is a list of messages
 	text       bool // the prompt is one text
@@ -20,13 +22,20 @@ type served struct {
 }
 
 var (
-	chatEndpoint      = served{Endpoint: endpoint.Chat, messages: true, api: chats}
-	textEndpoint      = served{Endpoint: endpoint.Completions, text: true, api: texts}
-	messagesEndpoint  = served{Endpoint: endpoint.Messages, messages: true, needsLimit: true, api: messages}
-	responsesEndpoint = served{Endpoint: endpoint.Responses, messages: true, text: true, api: responses}
+	chatEndpoint      = served{Endpoint: endpoint.Chat, messages: true, makeAPI: chats}
+	textEndpoint      = served{Endpoint: endpoint.Completions, text: true, makeAPI: texts}
+	messagesEndpoint  = served{Endpoint: endpoint.Messages, messages: true, needsLimit: true, makeAPI: messages}
+	responsesEndpoint = served{Endpoint: endpoint.Responses, messages: true, text: true, makeAPI: responses}
 
 	endpoints = []*served{&chatEndpoint, &textEndpoint, &messagesEndpoint, &responsesEndpoint}
 )
+
+// addAPIs makes the answers of all endpoints, which a program without a server does without.
+var addAPIs = sync.OnceFunc(func() {
+	for _, e := range endpoints {
+		e.api = e.makeAPI()
+	}
+})
 
 // api has the answers of the endpoints of one API.
 type api struct {
@@ -177,11 +186,14 @@ func (x *exchange) appendWords(b []byte) []byte {
 }
 
 // OpenAI's API of completions, of chats and of texts.
-var (
-	chats = completions(`{"id":"chatcmpl-<number>","object":"chat.completion`, ".chunk", chunk(`"delta":{"role":"assistant","content":""}`, "null"),
+func chats() *api {
+	return completions(`{"id":"chatcmpl-<number>","object":"chat.completion`, ".chunk", chunk(`"delta":{"role":"assistant","content":""}`, "null"),
 		`"delta":{"content":"<word>"}`, `"delta":{}`, `"message":{"role":"assistant","content":"<words>"}`)
-	texts = completions(`{"id":"cmpl-<number>","object":"text_completion`, "", "", `"text":"<word>"`, `"text":""`, `"text":"<words>"`)
-)
+}
+
+func texts() *api {
+	return completions(`{"id":"cmpl-<number>","object":"text_completion`, "", "", `"text":"<word>"`, `"text":""`, `"text":"<words>"`)
+}
 
 const (
 	completionsBody  = `","created":<created>,"model":<model>,"choices":[`
@@ -257,17 +269,19 @@ const (
 var messageStop = event("message_stop", "")
 
 // messages is Anthropic's Messages API.
-var messages = &api{
-	words:       messageAnswers(`{"type":"text","text":""}`, `{"type":"text_delta","text":"<word>"}`, "max_tokens", `<if tokens>{"type":"text","text":"<words>"}<end>`),
-	call:        messageAnswers(toolUse+"}}", `{"type":"input_json_delta","partial_json":"<argument>"}`, "tool_use", toolUse+`"text":"<words>"}}`),
-	nothing:     parse("event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{}"),
-	promptCount: "input_tokens", outputCount: "output_tokens",
-	failure: messagesFailure,
-	overflow: func(tokens int, _ string) apiError {
-		return apiError{Message: fmt.Sprintf("prompt is too long: %d tokens > %d maximum", tokens, max(0, tokens-1))}
-	},
-	errorEvent:   fmt.Sprintf("event: error\ndata: %s\n\n", messagesFailure(529, faultError)),
-	errorPayload: fmt.Sprintf("data: %s\n\n%s", messagesFailure(http.StatusInternalServerError, faultError), messageStop), // without the name of the event
+func messages() *api {
+	return &api{
+		words:       messageAnswers(`{"type":"text","text":""}`, `{"type":"text_delta","text":"<word>"}`, "max_tokens", `<if tokens>{"type":"text","text":"<words>"}<end>`),
+		call:        messageAnswers(toolUse+"}}", `{"type":"input_json_delta","partial_json":"<argument>"}`, "tool_use", toolUse+`"text":"<words>"}}`),
+		nothing:     parse("event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{}"),
+		promptCount: "input_tokens", outputCount: "output_tokens",
+		failure: messagesFailure,
+		overflow: func(tokens int, _ string) apiError {
+			return apiError{Message: fmt.Sprintf("prompt is too long: %d tokens > %d maximum", tokens, max(0, tokens-1))}
+		},
+		errorEvent:   fmt.Sprintf("event: error\ndata: %s\n\n", messagesFailure(529, faultError)),
+		errorPayload: fmt.Sprintf("data: %s\n\n%s", messagesFailure(http.StatusInternalServerError, faultError), messageStop), // without the name of the event
+	}
 }
 
 // messageAnswers are those with one block: how it begins, what a token adds to it, why it ends, and the block as a whole. The usage behind
@@ -296,28 +310,30 @@ func messagesFailure(status int, e apiError) []byte {
 }
 
 // responses is OpenAI's Responses API.
-var responses = &api{
-	words: answers{
-		begin: parse(responseBegin(messageItem("in_progress", "")) + step("content_part.added", messagePlace+`,"part":`+messagePart("")) + "<end>"),
-		token: parse(step("output_text.delta", messagePlace+`,"logprobs":[],"delta":"<word>"`)),
-		end: parse("<if tokens>" + step("output_text.done", messagePlace+`,"logprobs":[],"text":"<words>"`) +
-			step("content_part.done", messagePlace+`,"part":`+messagePart("<words>")) +
-			responseEnd("<status>", "<why>", messageItem("completed", messagePart("<words>")), messageItem("<status>", messagePart("<words>")))),
-		whole: parse(response("<status>", "<why>", messageItem("<status>", messagePart("<words>")))),
-	},
-	call: answers{
-		begin: parse(responseBegin(callItem("in_progress", "")) + "<end>"),
-		token: parse(step("function_call_arguments.delta", callPlace+`,"delta":"<argument>"`)),
-		end: parse("<if tokens>" + step("function_call_arguments.done", callPlace+`,"name":<tool>,"arguments":"`+allArguments+`"`) +
-			responseEnd("completed", "null", callItem("completed", allArguments), callItem("completed", allArguments))),
-		whole: parse(response("completed", "null", callItem("completed", allArguments))),
-	},
-	nothing:     parse("event: response.in_progress\ndata: {\"type\":\"response.in_progress\",\"sequence_number\":<event>"),
-	promptCount: "input_tokens", outputCount: "output_tokens",
-	failure: openaiFailure, overflow: openaiOverflow,
-	errorEvent: event("error", fmt.Sprintf(`,"code":"server_error","message":%q,"param":null`, faultMessage)),
-	errorPayload: event("response.failed",
-		fmt.Sprintf(`,"response":{"object":"response","status":"failed","error":{"code":"server_error","message":%q}}`, faultMessage)),
+func responses() *api {
+	return &api{
+		words: answers{
+			begin: parse(responseBegin(messageItem("in_progress", "")) + step("content_part.added", messagePlace+`,"part":`+messagePart("")) + "<end>"),
+			token: parse(step("output_text.delta", messagePlace+`,"logprobs":[],"delta":"<word>"`)),
+			end: parse("<if tokens>" + step("output_text.done", messagePlace+`,"logprobs":[],"text":"<words>"`) +
+				step("content_part.done", messagePlace+`,"part":`+messagePart("<words>")) +
+				responseEnd("<status>", "<why>", messageItem("completed", messagePart("<words>")), messageItem("<status>", messagePart("<words>")))),
+			whole: parse(response("<status>", "<why>", messageItem("<status>", messagePart("<words>")))),
+		},
+		call: answers{
+			begin: parse(responseBegin(callItem("in_progress", "")) + "<end>"),
+			token: parse(step("function_call_arguments.delta", callPlace+`,"delta":"<argument>"`)),
+			end: parse("<if tokens>" + step("function_call_arguments.done", callPlace+`,"name":<tool>,"arguments":"`+allArguments+`"`) +
+				responseEnd("completed", "null", callItem("completed", allArguments), callItem("completed", allArguments))),
+			whole: parse(response("completed", "null", callItem("completed", allArguments))),
+		},
+		nothing:     parse("event: response.in_progress\ndata: {\"type\":\"response.in_progress\",\"sequence_number\":<event>"),
+		promptCount: "input_tokens", outputCount: "output_tokens",
+		failure: openaiFailure, overflow: openaiOverflow,
+		errorEvent: event("error", fmt.Sprintf(`,"code":"server_error","message":%q,"param":null`, faultMessage)),
+		errorPayload: event("response.failed",
+			fmt.Sprintf(`,"response":{"object":"response","status":"failed","error":{"code":"server_error","message":%q}}`, faultMessage)),
+	}
 }
 
 // Which item of the output an event is of, and which part of a message.

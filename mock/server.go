@@ -111,6 +111,7 @@ func New(config Config) *Server {
 
 // route says which function answers which path.
 func (s *Server) route() {
+	addAPIs()
 	for _, e := range endpoints {
 		s.mux.HandleFunc("POST "+e.Path, func(w http.ResponseWriter, r *http.Request) { s.infer(w, r, e) })
 	}

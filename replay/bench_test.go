@@ -1,11 +1,18 @@
 package replay
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"math"
+	"net"
 	"net/http"
 	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -167,4 +174,110 @@ func reportLateness(b *testing.B, list []float64, seconds float64) {
 	}
 	b.ReportMetric(1e6*list[len(list)-1], "us-max")
 	b.ReportMetric(0, "ns/op")
+}
+
+// BenchmarkBurst sends the first request of many lanes at once, bodies of 400 KB, to the sink of calibrations. An operation is one burst of
+// each kind: ready, as a run does it; cold, without what is made ready before; bare, the same bytes from memory on open connections. The
+// sink runs in this process, so it shares the cores. The figures are the least of all operations: until the last body is written.
+func BenchmarkBurst(b *testing.B) {
+	for _, lanes := range []int{256, 1024, 4096} {
+		b.Run(fmt.Sprint(lanes), func(b *testing.B) {
+			c := burstCache(b)
+			s, err := newSink("/v1/completions")
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer s.close()
+			ready, cold, bare, readyCPU, coldCPU := math.Inf(1), math.Inf(1), math.Inf(1), math.Inf(1), math.Inf(1)
+			for b.Loop() {
+				wall, cpu := burst(b, c, s.url(), lanes, func(m medium) medium { return m })
+				ready, readyCPU = min(ready, wall), min(readyCPU, cpu)
+				wall, cpu = burst(b, c, s.url(), lanes, func(m medium) medium { return coldMedium{m} })
+				cold, coldCPU = min(cold, wall), min(coldCPU, cpu)
+				bare = min(bare, bareBurst(b, c, s, lanes))
+			}
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(1e3*ready, "ready-ms")
+			b.ReportMetric(1e3*cold, "cold-ms")
+			b.ReportMetric(1e3*bare, "bare-ms")
+			b.ReportMetric(ready/cold, "ready/cold")
+			b.ReportMetric(ready/bare, "ready/bare")
+			b.ReportMetric(readyCPU/coldCPU, "cpu-ready/cold")
+		})
+	}
+}
+
+// coldMedium makes nothing ready.
+type coldMedium struct{ medium }
+
+func (coldMedium) ready(context.Context) *measure.Ahead { return nil }
+
+// burstCache has as many traces as the public corpus, each with one request of 100,000 tokens.
+func burstCache(b *testing.B) *mmapcache.Cache {
+	var lines strings.Builder
+	for k := range 600 {
+		lines.WriteString(cachetest.TraceLine(fmt.Sprintf("burst-%d", k), 100_000+k))
+	}
+	return cachetest.Prepare(b, lines.String(), "code")
+}
+
+// burst plays the first request of lanes, and returns when the last body was written, and the CPU of the phase, in seconds.
+func burst(b *testing.B, c *mmapcache.Cache, url string, lanes int, on func(medium) medium) (wall, cpu float64) {
+	o := optionsFor(b, c, url)
+	var ids atomic.Int64
+	o.Concurrency, o.Requests, o.AllowWrap, o.Out, o.NewID = lanes, lanes, true, b.TempDir(), func() string { return newCalibrationID(1, ids.Add(1)) }
+	r := newRun(o.WithDefaults())
+	r.medium = on(r.medium)
+	defer r.close()
+	if err := errors.Join(r.prepare(b.Context()), r.open(b.Context()), r.start()); err != nil {
+		b.Fatal(err)
+	}
+	s, err := r.play(b.Context())
+	if err != nil || s.Completed != lanes {
+		b.Fatal(s, err)
+	}
+	if err := r.results.write(s); err != nil {
+		b.Fatal(err)
+	}
+	for _, q := range readRecords(b, o.Out) {
+		wall = max(wall, q.SendEnd.Seconds())
+	}
+	return wall, float64(s.Client.CPU)
+}
+
+// bareBurst writes a body of such a burst on as many connections, and returns when the last was written, in seconds.
+func bareBurst(b *testing.B, c *mmapcache.Cache, s *sink, lanes int) float64 {
+	body := bytes.Repeat([]byte("a"), 430_000)
+	head := fmt.Sprintf("POST /v1/completions HTTP/1.1\r\nHost: a\r\nX-Request-Id: %s\r\nContent-Length: %d\r\n\r\n", newCalibrationID(1, 1), len(body))
+	conns := make([]net.Conn, lanes)
+	for k := range conns {
+		nc, err := net.Dial("tcp", s.listener.Addr().String())
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer nc.Close()
+		conns[k] = nc
+	}
+	var last atomic.Int64
+	var all sync.WaitGroup
+	start := time.Now()
+	for _, nc := range conns {
+		all.Go(func() {
+			queue := net.Buffers{[]byte(head), body}
+			_, err := queue.WriteTo(nc)
+			for at := int64(time.Since(start)); ; {
+				if old := last.Load(); at <= old || last.CompareAndSwap(old, at) {
+					break
+				}
+			}
+			if err == nil {
+				_, err = nc.Read(make([]byte, 1<<10))
+			}
+			if err != nil {
+				b.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	return time.Duration(last.Load()).Seconds()
 }

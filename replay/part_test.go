@@ -314,20 +314,23 @@ func TestRunStartsAt(t *testing.T) {
 		var told []string
 		notice := func(text string) { told = append(told, text) }
 		begun := time.Now()
-		require.NoError(t, awaitStart(t.Context(), begun.Add(90500*time.Millisecond), notice))
+		at := begun.Add(90500 * time.Millisecond)
+		require.NoError(t, nearStart(t.Context(), at, notice))
+		require.Equal(t, 88500*time.Millisecond, time.Since(begun), "what is made ready takes as long at most")
+		awaitStart(t.Context(), at)
 		require.Equal(t, 90500*time.Millisecond, time.Since(begun))
 		require.Len(t, told, 1)
 		require.True(t, strings.HasSuffix(told[0], "1m30.5s from now"), told[0])
 
-		err := awaitStart(t.Context(), begun, notice)
+		err := nearStart(t.Context(), begun, notice)
 		require.ErrorContains(t, err, "the preparation ended 1m30.5s later, so nothing was sent: want a later time")
 
 		ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
 		defer cancel()
 		begun = time.Now()
-		require.NoError(t, awaitStart(ctx, begun.Add(time.Hour), notice))
+		require.NoError(t, nearStart(ctx, begun.Add(time.Hour), notice))
 		require.Equal(t, 2500*time.Millisecond, time.Since(begun))
-		require.NoError(t, awaitStart(t.Context(), time.Time{}, notice))
+		require.NoError(t, nearStart(t.Context(), time.Time{}, notice))
 		require.Len(t, told, 2)
 	})
 }

@@ -78,9 +78,6 @@ func (p *phase) conduct(lanes int, launch func(conductor.Dispatch) error, observ
 // playPhase plays a phase in the calling goroutine. The loop that it returns says how the phase ended.
 func (r *run) playPhase(ctx context.Context, p phase) (*loop, error) {
 	begins := len(r.periods) == 0 || r.periods[len(r.periods)-1].name != p.name
-	if begins && r.together.meeting == nil { // else part 0 has, before any part began
-		r.scraping.begin(ctx, p.name)
-	}
 	origin := r.medium.now() // no send is late by what was waited for
 	if begins {
 		news := &phaseNews{news: PhaseNews{Start: r.epoch.Add(origin), Target: p.target}, tell: r.reporter.phase, servers: r.scraping.said, lanes: map[int]*rootSession{}}
@@ -112,6 +109,8 @@ func (r *run) playPhase(ctx context.Context, p phase) (*loop, error) {
 // medium is what a run plays its phases on: a clock and a transport, real or virtual.
 type medium interface {
 	now() time.Duration // since the start of the run
+	// ready does before the measured phase what its first requests would do at its start.
+	ready(ctx context.Context) *measure.Ahead
 	// begin returns the clock and the transport of a phase that starts at an instant of the run. The instants of its records
 	// count from recordsOrigin. end is called when the phase is over.
 	begin(ctx context.Context, p phase, origin, recordsOrigin time.Duration) (c clock, t transport, end func())

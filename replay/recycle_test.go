@@ -403,7 +403,7 @@ func TestBoundAcrossPhases(t *testing.T) {
 				var v *virtualRun
 				var atStart map[int]int
 				r, err := virtually(t, o, func(s sentTurn) answerTo {
-					if _, primers := v.phases[s.phase].source.(primerSource); primers || atStart == nil {
+					if _, primers := v.phases[s.phase].source.(onceSource); primers || atStart == nil {
 						atStart = newLiveTraces(v.sampler.playing()).atStart
 					}
 					requireBound(t, v.sampler.playing(), atStart)

@@ -125,15 +125,21 @@ func (s *requestSender) send(r *request) {
 	if s.rules.LiveAnswers {
 		r.history = r.tree.historyOf(r.dispatch.Session)
 	}
-	if r.tree.route == nil {
-		r.tree.route = s.servers.route(s.Part.whole(r.tree.ordinal))
-	}
+	s.routeOf(r.tree)
 	s.inFlight.Add(1)
 	select {
 	case s.idle <- *r: // a copy: the loop may give the original up meanwhile
 	default:
 		go s.work(*r)
 	}
+}
+
+// routeOf returns the route of a tree, which it gets at its first request.
+func (r *run) routeOf(t *activeTree) *wire.Route {
+	if t.route == nil {
+		t.route = r.servers.route(r.Part.whole(t.ordinal))
+	}
+	return t.route
 }
 
 // work sends one request after the other, until the sender closes.

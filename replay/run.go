@@ -39,7 +39,7 @@ func Run(ctx context.Context, o Options) (s *measure.Summary, err error) {
 	if err := r.open(ctx); err != nil {
 		return nil, err
 	}
-	if err := awaitStart(ctx, r.StartAt, r.reporter.notice); err != nil {
+	if err := nearStart(ctx, r.StartAt, r.reporter.notice); err != nil {
 		s := r.results.summary(measure.Facts{Cancelled: true})
 		return s, errors.Join(err, r.together.endClock(), r.results.write(s))
 	}
@@ -167,11 +167,12 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	return p.reset(ctx)
 }
 
-// beginTogether waits until all parts of the load begin a phase. When all can, and none sends, the first part reads the pages of metrics;
-// before the first phase it resets the caches, too.
-func (r *run) beginTogether(ctx context.Context, phase string) error {
-	err := r.together.begin(ctx, phase, func(ctx context.Context) (err error) {
-		if len(r.periods) == 0 {
+// beginPeriod waits until a period of phases begins, in all parts of the load; the first one at StartAt. When all parts can, and none
+// sends, the first reads the pages of metrics; before the first period it resets the caches, too. Then each part makes the measured phase
+// ready: behind all other requests, because the connections that it opens may be as many as a server serves at a time.
+func (r *run) beginPeriod(ctx context.Context, phase string) (ahead *measure.Ahead, err error) {
+	err = r.together.begin(ctx, phase, func(ctx context.Context) (err error) {
+		if r.Meeting != nil && len(r.periods) == 0 {
 			err = r.prepared.reset(ctx)
 		}
 		if err == nil {
@@ -180,7 +181,14 @@ func (r *run) beginTogether(ctx context.Context, phase string) error {
 		return err
 	})
 	r.results.info.Preparation = r.prepared.steps
-	return err
+	if err == nil && phase == measure.ProfilingPhase {
+		ahead = r.medium.ready(ctx)
+		err = r.together.begin(ctx, firstRequestsPhase, nil)
+	}
+	if len(r.periods) == 0 {
+		awaitStart(ctx, r.StartAt)
+	}
+	return ahead, err
 }
 
 // preflight looks at the server, unless SkipPreflight is set.
@@ -302,7 +310,8 @@ func (r *run) play(ctx context.Context) (*measure.Summary, error) {
 func (r *run) profile(ctx context.Context, facts *measure.Facts) error {
 	r.sampler.align(r.begun, r.starts)
 	r.results.begin(r.begun)
-	if err := r.beginTogether(ctx, measure.ProfilingPhase); err != nil {
+	ahead, err := r.beginPeriod(ctx, measure.ProfilingPhase)
+	if facts.Ahead = ahead; err != nil {
 		facts.Cancelled = true
 		return err
 	}

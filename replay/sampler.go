@@ -183,15 +183,15 @@ func (s *sampler) prefetch() {
 	s.loadAhead(s.recycler.upcoming(prefetchDepth))
 }
 
-// renderLater renders the traces of the lanes that send nothing at first, while the other lanes begin.
+// renderLater renders the traces of the lanes, while the first of them begin.
 func (s *sampler) renderLater() {
-	var later []*loadedTrace
-	for lane, a := range s.first {
-		if a.Start != nil && !slices.ContainsFunc(a.Start.Live, func(l conductor.LiveSession) bool { return l.Due <= 0 }) {
-			later = append(later, s.lanes[lane].loadedTrace)
+	var all []*loadedTrace
+	for lane, first := range s.first {
+		if first.Tree != nil {
+			all = append(all, s.lanes[lane].loadedTrace)
 		}
 	}
-	s.renderAhead(later)
+	s.renderAhead(all)
 }
 
 // nextArrival opens the tree that arrives next on a lane. Where every trace is played once, one that cannot be played is an arrival

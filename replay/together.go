@@ -29,12 +29,15 @@ func (t *together) now() time.Time {
 	return t.meeting.Now()
 }
 
-// begin waits until all parts begin a phase. Part 0 calls first when all can; the error is its.
+// begin waits until all parts begin a phase. Part 0, or the one that there is, calls first when all can; the error is its.
 func (t *together) begin(ctx context.Context, phase string, first func(context.Context) error) error {
-	if t.meeting == nil {
-		return nil
+	switch {
+	case t.meeting != nil:
+		return t.meeting.Begin(ctx, phase, first)
+	case first != nil:
+		return first(ctx)
 	}
-	return t.meeting.Begin(ctx, phase, first)
+	return nil
 }
 
 // stop ends the load of all parts.
@@ -100,9 +103,9 @@ const MaxStartIn = 24 * time.Hour
 // startStep is how long a run waits for its start before it looks at the clock again, which may be set meanwhile.
 const startStep = time.Second
 
-// awaitStart waits for the instant at which a run is to begin, by the clock of the machine, or until ctx ends; the zero value does
-// not wait. The error says that the instant is over: a part that began late would not be compared with the others.
-func awaitStart(ctx context.Context, at time.Time, notice func(string)) error {
+// nearStart waits until readyTime before the instant at which a run is to begin, by the clock of the machine, or until ctx ends; the zero
+// value does not wait. The error says that the instant is over: a part that began late would not be compared with the others.
+func nearStart(ctx context.Context, at time.Time, notice func(string)) error {
 	if at.IsZero() || ctx.Err() != nil {
 		return nil
 	}
@@ -112,10 +115,13 @@ func awaitStart(ctx context.Context, at time.Time, notice func(string)) error {
 			at.Format(time.RFC3339Nano), -left.Round(time.Millisecond))
 	}
 	notice(fmt.Sprintf("waiting for the start at %s, %v from now", at.Format(time.RFC3339Nano), left.Round(time.Millisecond)))
-	for ; left > 0; left = time.Until(at) {
-		if durable.Sleep(ctx, min(left, startStep)) != nil {
-			return nil // the run sends nothing, and its results say so
-		}
-	}
+	awaitStart(ctx, at.Add(-readyTime))
 	return nil
+}
+
+// awaitStart waits for an instant by the clock of the machine, or until ctx ends: then the run sends nothing, and its results say so.
+func awaitStart(ctx context.Context, at time.Time) {
+	for left := time.Until(at); left > 0 && durable.Sleep(ctx, min(left, startStep)) == nil; {
+		left = time.Until(at)
+	}
 }

@@ -29,6 +29,7 @@ type parts struct {
 	over    func(k int)   // is called when a part has played; nil: it is not
 	waits   chan struct{} // is closed when part 0 hears that another waits to be calibrated
 	closing sync.Once     // of waits
+	ready   atomic.Int64  // parts of which part 0 has heard that their first requests can leave
 }
 
 // hearing is what part 0 listens on.
@@ -44,12 +45,17 @@ func (h hearing) Accept() (net.Conn, error) {
 
 type heardConn struct {
 	net.Conn
-	p   *parts
-	all []byte
+	p     *parts
+	all   []byte
+	ready bool
 }
 
 func (c *heardConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
+	if !c.ready && bytes.Contains(append(c.all, b[:n]...), []byte(`"`+firstRequestsPhase+`"`)) {
+		c.ready = true
+		c.p.ready.Add(1)
+	}
 	if c.all = append(c.all, b[:n]...); bytes.Contains(c.all, []byte(`"calibration"`)) {
 		c.p.closing.Do(func() { close(c.p.waits) })
 	}
@@ -105,6 +111,28 @@ func endless(t *testing.T, url string) Options {
 	o := optionsFor(t, cachetest.Demo(t), url)
 	o.Concurrency, o.Duration = 6, 10*time.Minute
 	return o
+}
+
+// No part sends before the first requests of all are made ready.
+func TestPartsSendTogether(t *testing.T) {
+	s := mock.New(mock.Config{})
+	var p *parts
+	var early atomic.Int64
+	url, _ := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if p.ready.Load() < 2 {
+			early.Add(1)
+		}
+		s.ServeHTTP(w, r)
+	}))
+	o := endless(t, url)
+	o.Duration, o.Requests = 0, 30
+	p = partsOf(t, o, 3)
+	list, errs := p.run()
+	for k, s := range list {
+		require.NoError(t, errs[k])
+		require.EqualValues(t, 2, s.Connection.Opened)
+	}
+	require.Zero(t, early.Load())
 }
 
 // Parts that have met begin together, after part 0 alone has reset the caches. Each writes the meeting and its clock.

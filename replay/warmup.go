@@ -62,7 +62,7 @@ func (r *run) warmUp(ctx context.Context) (ok bool, err error) {
 		}
 	}()
 	r.sampler.renderLater()
-	if err := r.beginTogether(ctx, measure.WarmupPhase); err != nil {
+	if _, err := r.beginPeriod(ctx, measure.WarmupPhase); err != nil {
 		return false, err
 	}
 	stuck, err := w.prime(ctx)

@@ -44,22 +44,22 @@ func (w *warmup) prime(ctx context.Context) (stuck bool, err error) {
 	return stuck, nil
 }
 
-// primerSource gives every lane a tree of its primers, once.
-type primerSource []conductor.Assignment
+// onceSource gives every lane the tree that it holds for the lane, once.
+type onceSource []conductor.Assignment
 
-// Next gives a lane its primers, once.
-func (s primerSource) Next(lane int) (a conductor.Assignment, ok bool) {
+// Next gives a lane its tree, once.
+func (s onceSource) Next(lane int) (a conductor.Assignment, ok bool) {
 	a, s[lane] = s[lane], conductor.Assignment{}
 	return a, a.Tree != nil
 }
 
-// ended does nothing: the lane still plays the tree whose primers were sent.
-func (s primerSource) ended(int) {}
+// ended does nothing: a lane whose primers were sent still plays their tree.
+func (s onceSource) ended(int) {}
 
-func (s primerSource) failed() error { return nil }
+func (s onceSource) failed() error { return nil }
 
 // primers returns the primers of lanes as trees, and how many there are.
-func (w *warmup) primers(lanes []int) (source primerSource, n int) {
+func (w *warmup) primers(lanes []int) (source onceSource, n int) {
 	var leads []time.Duration
 	byLane := map[int][]resume.Primer{}
 	for _, lane := range lanes {
@@ -75,7 +75,7 @@ func (w *warmup) primers(lanes []int) (source primerSource, n int) {
 	}
 	at := w.ramp().Times(leads)
 	w.warnOfRamp(at)
-	source = make(primerSource, w.Concurrency)
+	source = make(onceSource, w.Concurrency)
 	for _, lane := range lanes {
 		if k := len(byLane[lane]); k > 0 {
 			source[lane] = w.sampler.lanes[lane].PrimerTree(byLane[lane], at[n:n+k])

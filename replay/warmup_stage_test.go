@@ -408,6 +408,8 @@ func virtually(t *testing.T, o Options, script func(sentTurn) answerTo, prepare 
 
 func (v *virtualRun) now() time.Duration { return v.at }
 
+func (v *virtualRun) ready(context.Context) *measure.Ahead { return nil }
+
 func (v *virtualRun) begin(_ context.Context, p phase, origin, recordsOrigin time.Duration) (clock, transport, func()) {
 	require.Equal(v.t, v.at, origin)
 	require.Empty(v.t, v.pending, "nothing is in flight between two phases")

@@ -68,7 +68,7 @@ func TestWarmupSpread(t *testing.T) {
 
 // fired plays primers under a cap on the idle time of the system, and returns when each was sent.
 func fired(t *testing.T, at []time.Duration, idle, service time.Duration) (sent []time.Duration) {
-	source := make(primerSource, len(at))
+	source := make(onceSource, len(at))
 	for lane := range source {
 		tree := &conductor.Tree{Sessions: []conductor.Session{{Turns: make([]conductor.Turn, 1)}}}
 		source[lane] = conductor.Assignment{Tree: tree, Start: &conductor.StartState{TurnsDone: []int{0}, Live: []conductor.LiveSession{{Due: at[lane]}}}}

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,6 +19,8 @@ import (
 	"github.com/agentx/agentx/cmd/internal/settings"
 	"github.com/agentx/agentx/internal/fixtures"
 	"github.com/agentx/agentx/replay"
+	"github.com/agentx/agentx/replay/measure"
+	"github.com/agentx/agentx/replay/payload"
 	"github.com/agentx/agentx/replay/preset"
 )
 
@@ -127,6 +130,42 @@ func TestEverySettingGoesThroughEveryDoor(t *testing.T) {
 		}
 		assert.Contains(t, names, row.Name)
 	}
+}
+
+// The results of a run say what it played: a simulation gets the options from them again, whatever was set.
+//
+// Covers S-96.
+func TestResultsSayWhatWasPlayed(t *testing.T) {
+	played := func(o replay.Options) []any {
+		o.Marker = payload.NoMarker // else it is that of the cache
+		o = o.WithDefaults()
+		return []any{o.Preset, *o.Switches, o.Start, o.Order, o.Recycle, o.MaxLivePerTrace, o.AllowWrap, o.Warmup, o.Arrivals, o.Pace, o.Limits, o.Traces, o.MaxContext, o.Duration, o.Requests, o.Trees, o.Once, o.StopOnDeadlock}
+	}
+	seen := map[string]bool{}
+	for _, row := range settings.Replay(new(replay.Options)) {
+		text := another(&row)
+		if !slices.Contains([]string{settings.Played, settings.Arrivals, settings.Load, settings.Switches}, row.Group) || text == "" {
+			continue
+		}
+		for _, preset := range preset.Names {
+			var cmd cobra.Command
+			var f replayFlags
+			f.register(&cmd)
+			require.NoError(t, cmd.Flags().Parse([]string{"--preset", preset, "--" + row.Name + "=" + text}))
+			f.set.Resolve(nil)
+			run := measure.Run{Preset: preset}
+			for _, o := range f.set.Options() {
+				run.Options = append(run.Options, measure.Option{Name: o.Name, Value: o.Value})
+			}
+			o, err := settings.PlayedBy(&run)
+			require.NoError(t, err, row.Name)
+			require.Equal(t, played(f.o), played(o), "%s=%s", row.Name, text)
+			seen[fmt.Sprint(played(o))] = true
+		}
+	}
+	require.Greater(t, len(seen), 60, "the options change what is played")
+	_, err := settings.PlayedBy(&measure.Run{Options: []measure.Option{{Name: "speed", Value: json.RawMessage(`"fast"`)}}})
+	require.ErrorContains(t, err, `speed "fast": want a number above 0`)
 }
 
 // optionNames lists the options that the results of a run have.

@@ -58,8 +58,10 @@ the constants of its passes, from half of the trees. It prints how far off it is
 writes fit.json, which --engine reads. Without --fit the requests of RUN are played on RUN/fit.json, or on --engine, and
 measured figures stand beside simulated ones.
 
-What is not in the model: frontend, network and tokenizer time; contention of links; memory tiers below
-the GPU; speculative decoding; attention data parallelism. The default polynomials belong to no model and
+--tiers gpu:90GiB,host:1TiB:50 gives each worker a cache in host memory below its pool, which loads 50 GB/s.
+
+What is not in the model: frontend, network and tokenizer time; contention of links but those of tiers;
+stores to tiers; speculative decoding; attention data parallelism. The default polynomials belong to no model and
 no GPU, so results compare policies, not hardware.
 
 --start, --recycle, --speed, --max-gap and --asap change how lanes play trees, as in a replay.
@@ -161,12 +163,16 @@ func (f *simulateFlags) simulateRun(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	dataset, _, err := f.open(cmd, run.Info.Dataset.Key)
+	f.Describe(cmd.Flags(), []string{f.RunDir}, version)
+	dataset, input, err := f.open(cmd, run.Info.Dataset.Key)
+	if _, missing := os.Stat(run.Info.Dataset.Path); err != nil && run.Info.Dataset.Path != "" && missing == nil {
+		dataset, input, err = f.open(cmd, run.Info.Dataset.Path) // below another root
+	}
 	if err != nil {
 		return fmt.Errorf("the dataset of %s: %w", f.RunDir, err)
 	}
 	defer dataset.Close()
-	no, err := f.PlayRun(cmd.Context(), cmd.OutOrStdout(), run, dataset.Cache)
+	no, err := f.PlayRun(cmd.Context(), cmd.OutOrStdout(), run, input)
 	if own := f.err(); own != nil {
 		return own
 	}

@@ -19,6 +19,7 @@ type buffer struct {
 	messages  []message
 	path      []int32 // the plan's segments from the root of the tree to the end of the prompt
 	budget    *trace.Budget
+	spans     []span // of the last slice
 }
 
 // message is one message of the prompt.
@@ -50,6 +51,12 @@ func (b *buffer) blocks() int {
 type ending struct {
 	part  mmapcache.SegmentFlags
 	first uint32 // the turn within the trace, or the block
+}
+
+// slice returns a part of a list of spans, valid until the next.
+func (b *buffer) slice(list []span, lo, hi int) []span {
+	b.spans = sliceSpans(b.spans[:0], list, lo, hi)
+	return b.spans
 }
 
 // push appends a message: blocks and, after them, the n tokens that end describes.
@@ -87,10 +94,10 @@ func (b *buffer) init(g promptShape, ids int, blocks []span, prefix prefixSizes,
 		return &trace.Error{Kind: trace.PrefixTooLong, Problem: fmt.Sprintf("declared tools and system prompt of %d tokens need %d blocks, the first request has %d", prefix.tool+prefix.system, system, ids)}
 	}
 	if system = min(system, g.Covered); system > 0 {
-		b.push(mmapcache.System, sliceSpans(nil, blocks, 0, system), 0, ending{})
+		b.push(mmapcache.System, b.slice(blocks, 0, system), 0, ending{})
 	}
 	if rest := g.Covered - system; rest > 0 || g.Filler > 0 || len(b.messages) == 0 {
-		b.push(mmapcache.User, sliceSpans(nil, blocks, system, g.Covered), g.Filler, end)
+		b.push(mmapcache.User, b.slice(blocks, system, g.Covered), g.Filler, end)
 	}
 	b.sent = len(b.messages)
 	return nil
@@ -119,10 +126,10 @@ func (b *buffer) advance(g promptShape, blocks []span, st advanceStep) {
 	b.turn++
 	assistant := b.assistantBlocks(st, fresh, g.Filler)
 	if assistant > 0 {
-		b.push(mmapcache.Assistant, sliceSpans(nil, blocks, shared, shared+assistant), 0, ending{})
+		b.push(mmapcache.Assistant, b.slice(blocks, shared, shared+assistant), 0, ending{})
 	}
 	if fresh > assistant || g.Filler > 0 {
-		b.push(mmapcache.User, sliceSpans(nil, blocks, shared+assistant, g.Covered), g.Filler, st.end)
+		b.push(mmapcache.User, b.slice(blocks, shared+assistant, g.Covered), g.Filler, st.end)
 		if k := len(b.messages) - 1; b.shaped && st.tool && k > window && b.messages[k-1].role == mmapcache.Assistant {
 			b.plan.Tools = append(b.plan.Tools, mmapcache.Tool{Segment: b.path[b.messages[k].node], Turn: b.turn})
 		}

@@ -3,6 +3,7 @@ package reconstruct
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/timeline"
@@ -19,6 +20,7 @@ type conversation struct {
 	prefix  prefixSizes
 	numbers *numbering
 	blocks  []span // of the current turn's hash_ids
+	covered []span // of them, those that its prompt has whole
 	buffer  buffer
 }
 
@@ -34,6 +36,7 @@ func (p *planner) planSession(s mmapcache.Session, scope string, turns []turn, p
 			c.common[k] = trace.CommonPrefix(turns[k-1].IDs, t.IDs)
 		}
 	}
+	p.plan.Turns, p.queries = slices.Grow(p.plan.Turns, len(turns)), slices.Grow(p.queries, len(turns))
 	repaired := p.rules.LengthRule == "repaired"
 	c.caps = assistantCaps(c.common, c.shapes, repaired)
 	c.buffer = buffer{blockSize: p.blockSize, repaired: repaired, shaped: p.rules.ToolShaped, plan: p.plan, budget: p.budget}
@@ -71,7 +74,7 @@ func (p *planner) planTurn(c *conversation, k int) *trace.Error {
 // planPrompt puts the prompt of turn k, which becomes the given row of the plan, into the buffer.
 func (p *planner) planPrompt(c *conversation, k, row int, input mmapcache.InputKind) *trace.Error {
 	t, shape := c.turns[k], c.shapes[k]
-	covered := sliceSpans(nil, c.blocks, 0, shape.Covered)
+	c.covered = sliceSpans(c.covered[:0], c.blocks, 0, shape.Covered)
 	end := ending{mmapcache.Filler, uint32(row)}
 	if n := shape.Covered; p.tr.TailIDs && t.IDs.Len > n && shape.Filler > 0 {
 		end = ending{mmapcache.Head, sliceSpans(nil, c.blocks, n, n+1)[0].first}
@@ -80,9 +83,9 @@ func (p *planner) planPrompt(c *conversation, k, row int, input mmapcache.InputK
 		c.buffer.truncate(0)
 	}
 	if k == 0 || p.tr.Live {
-		return c.buffer.init(shape, t.IDs.Len, covered, c.prefix, end)
+		return c.buffer.init(shape, t.IDs.Len, c.covered, c.prefix, end)
 	}
-	c.buffer.advance(shape, covered, advanceStep{
+	c.buffer.advance(shape, c.covered, advanceStep{
 		common: c.common[k], prevOut: c.turns[k-1].Out, cap: c.caps[k],
 		end: end, tool: input == mmapcache.ToolResult,
 	})

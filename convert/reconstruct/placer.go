@@ -51,16 +51,22 @@ func (w *Placer) Blocks(dst []uint32, scope string, id int64, blockSize int) {
 		}
 		return
 	}
-	w.buf = append(append(w.buf[:0], scope...), 0, 0, 0, 0, 0, 0, 0, 0)
 	if w.edges != nil && (w.list == nil || w.list.tokens != blockSize) {
 		w.list = w.edges.list(blockSize)
 	}
-	var draws [64]uint64 // first the hashes, then the places, whose reads need not wait for each other
+	var draws [64]uint64 // first the names, then the hashes, then the places: what one step reads was not written just before
+	size := len(scope) + 8
+	w.buf = w.buf[:0]
+	for range min(len(dst), len(draws)) {
+		w.buf = append(append(w.buf, scope...), 0, 0, 0, 0, 0, 0, 0, 0)
+	}
 	for len(dst) > 0 {
 		n := min(len(dst), len(draws))
 		for k := range n {
-			binary.LittleEndian.PutUint64(w.buf[len(scope):], uint64(id+int64(k)))
-			draws[k] = xxh3.HashSeed(w.buf, uint64(w.placement.Seed))
+			binary.LittleEndian.PutUint64(w.buf[k*size+len(scope):], uint64(id+int64(k)))
+		}
+		for k := range n {
+			draws[k] = xxh3.HashSeed(w.buf[k*size:(k+1)*size], uint64(w.placement.Seed))
 		}
 		w.placeBlocks(dst[:n], draws[:n], blockSize)
 		dst, id = dst[n:], id+int64(n)

@@ -141,6 +141,7 @@ func (p *planner) placeStart() *trace.Error {
 
 // keptRequests returns the top-level requests that the filter keeps: doc/spec/reconstruction.md 5.1.
 func (p *planner) keptRequests() (list []turn) {
+	list = make([]turn, 0, len(p.tr.Entries))
 	for k := range p.tr.Entries {
 		e := &p.tr.Entries[k]
 		if e.Subagent != nil || p.rules.MaxInput != nil && e.In > *p.rules.MaxInput || !inWindow(p.rules, e.T) {

@@ -393,7 +393,7 @@ func (s *scanner) optional() bool {
 	if len(s.path) == 1 {
 		return !slices.Contains(traceRequires, name)
 	}
-	return name != "" && !neverLeftOut.has(keysByName[name])
+	return name != "" && !neverLeftOut.has(keyOf(name))
 }
 
 func (s *scanner) skip() { s.checkSyntax(s.lex.Skip()) }

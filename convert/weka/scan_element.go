@@ -62,12 +62,14 @@ func (s *scanner) newElement(nested bool) *element {
 // element, so the error is kept in bad. Invalid JSON ends the scan at once.
 func (s *scanner) readMember(e *element, name string, nested bool) {
 	mark, depth, prev := s.lex.Mark(), len(s.path), s.prev
-	k := keysByName[name]
+	k := keyOf(name)
 	if k == keyUnknown {
 		s.need(trace.NameBytes + len(name))
 		e.unknown = append(e.unknown, name)
 	}
-	delete(e.bad, k) // the last value of a key counts
+	if len(e.bad) > 0 {
+		delete(e.bad, k) // the last value of a key counts
+	}
 	if k != keyUnknown && s.leftOut() {
 		e.leaveOut(k)
 		return
@@ -238,7 +240,8 @@ func (s *scanner) finish(e *element, nested bool) (trace.Entry, bool) {
 
 // applySchema refuses or counts the keys of an element that do not fit a schema.
 func (s *scanner) applySchema(e *element, known, required keys) {
-	for k := keyT; int(k) < len(keyNames); k++ {
+	fits := required&^e.seen|e.seen&^known == 0 && len(e.bad) == 0
+	for k := keyT; int(k) < len(keyNames) && !fits; k++ {
 		switch {
 		case s.err != nil:
 			return
@@ -363,17 +366,38 @@ var keyNames = [...]string{"", "t", "type", "model", "in", "input_length", "out"
 	"input_types", "output_types", "stop", "api_time", "think_time", "ttft", "agent_id", "subagent_type", "duration_ms",
 	"total_tokens", "tool_use_count", "status", "requests", "models", "tool_tokens", "system_tokens"}
 
-var keysByName = func() map[string]key {
-	m := make(map[string]key, len(keyNames))
+// keySlots is a hash table of the keys with open addressing: every member of every request is looked up.
+var keySlots = func() (slots [64]key) {
 	for k, name := range keyNames[1:] {
-		m[name] = key(k + 1)
+		at := slotOf(name)
+		for slots[at%64] != keyUnknown {
+			at++
+		}
+		slots[at%64] = key(k + 1)
 	}
-	return m
+	return slots
 }()
+
+// slotOf returns where in keySlots a name is looked for first. The factors are such that no two keys have one slot.
+func slotOf[T string | []byte](name T) int {
+	if len(name) == 0 {
+		return 0
+	}
+	return (4*len(name) + int(name[0]) + 3*int(name[len(name)-1])) % 64
+}
+
+// keyOf returns the key of a name, keyUnknown where it is none.
+func keyOf[T string | []byte](name T) key {
+	for at := slotOf(name); ; at++ {
+		if k := keySlots[at%64]; k == keyUnknown || keyNames[k] == string(name) {
+			return k
+		}
+	}
+}
 
 // nameOf returns a name as a string, without an allocation where it is that of a key.
 func nameOf(name []byte) string {
-	if k := keysByName[string(name)]; k != keyUnknown {
+	if k := keyOf(name); k != keyUnknown {
 		return keyNames[k]
 	}
 	return string(name)

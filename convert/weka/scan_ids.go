@@ -102,7 +102,31 @@ func (s *scanner) readCanonical(ids *trace.IDs) bool {
 		if s.err != nil {
 			return false
 		}
+		more := countUp(b, from, i)
+		ids.Runs[len(ids.Runs)-1].N += more
+		ids.Len += more
+		i += more * (n + 1)
 	}
+}
+
+// countUp returns how many ids from byte at on count up from the one before, which begins at byte from, and differ from it in the last
+// digit alone. Each has its comma.
+func countUp(b []byte, from, at int) (n int) {
+	size := at - from
+	if size > 8 || from+8 > len(b) {
+		return 0
+	}
+	mask := uint64(1)<<(8*size) - 1
+	text := binary.LittleEndian.Uint64(b[from:]) & mask
+	for digit := b[at-2]; digit < '9' && at+8 <= len(b); digit++ {
+		text += 1 << (8 * (size - 2))
+		if binary.LittleEndian.Uint64(b[at:])&mask != text {
+			break
+		}
+		at += size
+		n++
+	}
+	return n
 }
 
 // readAnyIDs reads the rest of a list with white space, signs, exponents such as 1e3, or an error.

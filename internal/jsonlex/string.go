@@ -27,8 +27,11 @@ func (l *Lexer) RawString() (raw []byte, escaped bool, err error) {
 		return nil, false, l.unfinished()
 	}
 	raw = l.Data[start : end-1]
-	if l.Strict {
-		err = l.checkStrict(raw, start)
+	if l.Strict && escaped {
+		err = l.checkEscapes(raw, start)
+	}
+	if err == nil {
+		err = l.checkUTF8(raw, start)
 	}
 	l.Pos = end
 	return raw, escaped, err
@@ -71,12 +74,12 @@ func (l *Lexer) AppendString(dst []byte) ([]byte, error) {
 	}
 }
 
-// checkStrict refuses halves of surrogate pairs, and what is not UTF-8.
-func (l *Lexer) checkStrict(raw []byte, start int) error {
+// checkEscapes refuses halves of surrogate pairs.
+func (l *Lexer) checkEscapes(raw []byte, start int) error {
 	for l.Pos = start; ; {
 		k := bytes.IndexByte(raw[l.Pos-start:], '\\')
 		if k < 0 {
-			return l.checkUTF8(raw, start)
+			return nil
 		}
 		l.Pos += k
 		if _, err := l.escape(); err != nil {

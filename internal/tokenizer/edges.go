@@ -32,22 +32,35 @@ func (t *Tokenizer) Edges(tokens []uint32, encoded bool) (*Edges, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Edges{Starts: make([]uint64, len(tokens)/64+1), Ends: make([]uint64, len(tokens)/64+1)}
-	m := edgeMarker{Edges: e, bounds: bounds, classes: classes()}
+	m, at := newEdgeMarker(len(tokens)), tokenBounds{bounds: bounds}
 	for part := range t.parts(text) {
 		if part.isToken {
 			b, _ := t.Bytes(part.token)
-			m.token(string(b))
+			m.token(at.pass(len(b)))
 			continue
 		}
 		for piece := range t.pieces(part.text) {
-			m.piece(piece)
+			first := at.token()
+			m.piece(piece, first, at.pass(len(piece)))
 		}
 	}
+	e := m.Edges
 	if !encoded {
 		e.Flaws = flaws(tokens, t.Encode(text), bounds, t)
 	}
 	return e, nil
+}
+
+// EncodeEdges returns the ids of a text, as Encode does, and what Edges returns of them: nil where only a look at the ids tells, because
+// the tokenizer normalizes or has added tokens.
+func (t *Tokenizer) EncodeEdges(text string) ([]uint32, *Edges) {
+	if t.nfc || t.added.raw != nil || t.added.normalized != nil {
+		return t.Encode(text), nil
+	}
+	m := newEdgeMarker(len(text)) // a token has a byte at least
+	ids := t.appendIDs(make([]uint32, 0, len(text)/3), text, m.piece)
+	words := len(ids)/64 + 1
+	return ids, &Edges{Starts: slices.Clone(m.Starts[:words]), Ends: slices.Clone(m.Ends[:words])}
 }
 
 // join returns the text of tokens, and the byte at which each begins.
@@ -91,21 +104,47 @@ func (f *tokenFinder) withBlank() string {
 	return ""
 }
 
+// tokenBounds passes over a text, and finds the tokens that begin where it is.
+type tokenBounds struct {
+	bounds []int
+	next   int // the first token that begins at the byte at or behind it
+	at     int // byte
+}
+
+// pass passes over n bytes, and returns the token that begins behind them.
+func (b *tokenBounds) pass(n int) int {
+	b.at += n
+	for b.bounds[b.next] < b.at {
+		b.next++
+	}
+	return b.token()
+}
+
+// token returns the token that begins here; -1 where none does.
+func (b *tokenBounds) token() int {
+	if b.bounds[b.next] == b.at {
+		return b.next
+	}
+	return -1
+}
+
 // edgeMarker marks the edges of a text, piece by piece.
 type edgeMarker struct {
 	*Edges
-	bounds  []int
 	classes *[unicode.MaxRune + 1]class
-	next    int  // the first token that begins at the byte at or behind it
-	at      int  // byte
 	white   bool // the piece before is white space that does not end a line
 }
 
-// piece marks the edges of the next piece.
-func (m *edgeMarker) piece(piece string) {
+// newEdgeMarker returns a marker of a text of at most n tokens.
+func newEdgeMarker(n int) *edgeMarker {
+	return &edgeMarker{Edges: &Edges{Starts: make([]uint64, n/64+1), Ends: make([]uint64, n/64+1)}, classes: classes()}
+}
+
+// piece marks the edges of the next piece. first and behind are the tokens that begin with it and behind it; -1 where none does.
+func (m *edgeMarker) piece(piece string, first, behind int) {
 	if piece[0] == ' ' && len(piece) > 1 {
 		if r, _ := utf8.DecodeRuneInString(piece[1:]); m.classes[r]&space == 0 {
-			m.mark(m.Starts)
+			setBit(m.Starts, first)
 		}
 	}
 	last := rune(piece[len(piece)-1])
@@ -113,31 +152,22 @@ func (m *edgeMarker) piece(piece string) {
 		last, _ = utf8.DecodeLastRuneInString(piece)
 	}
 	white := m.classes[last]&(space|newline) == space
-	m.pass(piece)
 	if !white || !m.white {
-		m.mark(m.Ends)
+		setBit(m.Ends, behind)
 	}
 	m.white = white
 }
 
 // token marks the edge behind an added token.
-func (m *edgeMarker) token(text string) {
-	m.pass(text)
-	m.mark(m.Ends)
+func (m *edgeMarker) token(behind int) {
+	setBit(m.Ends, behind)
 	m.white = false
 }
 
-func (m *edgeMarker) pass(text string) {
-	m.at += len(text)
-	for m.bounds[m.next] < m.at {
-		m.next++
-	}
-}
-
-// mark sets the bit of the token that begins here, if one does.
-func (m *edgeMarker) mark(set []uint64) {
-	if m.bounds[m.next] == m.at {
-		set[m.next/64] |= 1 << (m.next % 64)
+// setBit sets the bit of a token; -1 is none.
+func setBit(set []uint64, token int) {
+	if token >= 0 {
+		set[token/64] |= 1 << (token % 64)
 	}
 }
 

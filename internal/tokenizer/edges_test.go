@@ -111,6 +111,11 @@ func TestWindowsBetweenEdgesEncodeToTheirTokens(t *testing.T) {
 				e, err := tok.Edges(ids, true)
 				require.NoError(t, err)
 				texts, edges = append(texts, ids), append(edges, e)
+				again, same := tok.EncodeEdges(text)
+				require.Equal(t, ids, again)
+				if same != nil {
+					require.Equal(t, e, same)
+				}
 			}
 			for range 300 {
 				want, got := joinsExactly(r, tok, texts, edges)

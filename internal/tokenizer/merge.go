@@ -254,7 +254,7 @@ type pieceCache struct {
 }
 
 const (
-	shortPieces = 1 << 13
+	shortPieces = 1 << 14
 	longPieces  = 1 << 11
 )
 

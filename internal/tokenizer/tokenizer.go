@@ -77,6 +77,11 @@ func (t *Tokenizer) Encode(text string) []uint32 {
 
 // AppendIDs appends the token ids of text to ids, as Encode returns them.
 func (t *Tokenizer) AppendIDs(ids []uint32, text string) []uint32 {
+	return t.appendIDs(ids, text, func(string, int, int) {})
+}
+
+// appendIDs calls each for every piece, with the numbers of the first token of the piece and of the one behind it.
+func (t *Tokenizer) appendIDs(ids []uint32, text string, each func(piece string, first, behind int)) []uint32 {
 	if !utf8.ValidString(text) {
 		text = string([]rune(text))
 	}
@@ -89,7 +94,9 @@ func (t *Tokenizer) AppendIDs(ids []uint32, text string) []uint32 {
 		}
 		at := 0
 		for piece := range t.pieces(part.text) {
+			first := len(ids)
 			ids = m.append(ids, part.text, at, at+len(piece))
+			each(piece, first, len(ids))
 			at += len(piece)
 		}
 	}

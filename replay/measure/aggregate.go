@@ -132,7 +132,7 @@ func (a *Aggregate) Summary(info RunInfo) Summary {
 	}
 	s.Run.Servers = withAnswers(s.Run.Servers, &a.cachedAt)
 	s.Unseen = s.unseen()
-	s.Addresses, s.Connection = a.addresses.list(), a.headline.exchange.summary()
+	s.Addresses, s.Connection = a.addresses.list(), a.headline.exchange.summary(info.Facts)
 	s.Client = newClient(&a.headline.times, s.Errors[wire.Internal], a.bytesSent, a.bytesReceived, info.Facts)
 	s.Fidelity = newFidelity(&s, &a.headline, info.Facts)
 	s.Calibration = info.Calibration.compare(&s)

@@ -76,11 +76,18 @@ func ratio(part, whole Number) Number {
 // the requests of the headline that have it.
 type Connection struct {
 	Blocked    Quantiles `json:"blocked"`    // waiting for a connection
-	Connecting Quantiles `json:"connecting"` // TLS included; 0 on a kept connection
+	Connecting Quantiles `json:"connecting"` // TLS included; 0 on a connection that was there
 	Sending    Quantiles `json:"sending"`    // first to last byte of the request
 	Waiting    Quantiles `json:"waiting"`    // last byte of the request to the first of the answer
 	Receiving  Quantiles `json:"receiving"`  // first to last byte of the answer
-	Reused     Number    `json:"reused"`     // share of the requests on a kept connection
+	Reused     Number    `json:"reused"`     // share of the requests on a connection that had served another
+	Opened     Number    `json:"opened"`     // connections that were opened before the phase, for its first requests
+}
+
+// Ahead is what a run made ready before the profiling phase, so that its first requests need not at the same instant.
+type Ahead struct {
+	Requests    int `json:"requests"`    // due when the phase began
+	Connections int `json:"connections"` // that were opened for them
 }
 
 // Quantiles are two figures of a distribution.
@@ -128,11 +135,15 @@ func (x *exchanges) add(r *Record) {
 	step(&x.receiving, r.FirstByte.Seconds(), r.LastByte.Seconds())
 }
 
-// summary returns the distributions of the steps.
-func (x *exchanges) summary() Connection {
+// summary returns the distributions of the steps. facts is nil if the run has not ended.
+func (x *exchanges) summary(facts *Facts) Connection {
+	opened := Missing
+	if facts != nil && facts.Ahead != nil {
+		opened = Number(facts.Ahead.Connections)
+	}
 	return Connection{
 		QuantilesOf(x.blocked), QuantilesOf(x.connecting), QuantilesOf(x.sending), QuantilesOf(x.waiting), QuantilesOf(x.receiving),
-		ratio(Number(x.reused), Number(x.requests)),
+		ratio(Number(x.reused), Number(x.requests)), opened,
 	}
 }
 
@@ -142,8 +153,12 @@ func (c *Connection) row(b *strings.Builder) {
 		return
 	}
 	text := func(q Quantiles) string { return FormatSeconds(q.P50) + "/" + FormatSeconds(q.P99) }
-	row(b, "connection", "p50/p99: blocked %s, connecting %s, sending %s, waiting %s, receiving %s; %.1f %% reused",
-		text(c.Blocked), text(c.Connecting), text(c.Sending), text(c.Waiting), text(c.Receiving), 100*c.Reused)
+	opened := ""
+	if c.Opened > 0 {
+		opened = fmt.Sprintf("; %.0f opened before the phase", c.Opened)
+	}
+	row(b, "connection", "p50/p99: blocked %s, connecting %s, sending %s, waiting %s, receiving %s; %.1f %% reused%s",
+		text(c.Blocked), text(c.Connecting), text(c.Sending), text(c.Waiting), text(c.Receiving), 100*c.Reused, opened)
 }
 
 // ProcessUsage is what this process has used so far. Fields that the system does not report are 0.

@@ -83,7 +83,13 @@ func TestConnection(t *testing.T) {
 	}
 	s := a.Summary(RunInfo{})
 	require.InDelta(t, 1.0/3, float64(s.Connection.Reused), 1e-9)
-	s.Connection.Reused = 0
+	require.True(t, s.Connection.Opened.IsMissing())
+	s = a.Summary(RunInfo{Facts: &Facts{Ahead: &Ahead{Requests: 5, Connections: 4}}})
+	require.EqualValues(t, 4, s.Connection.Opened)
+	var text strings.Builder
+	s.Connection.row(&text)
+	require.Contains(t, text.String(), "% reused; 4 opened before the phase")
+	s.Connection.Reused, s.Connection.Opened = 0, 0
 	between := func(a, b float64) Quantiles { return Quantiles{Number((a + b) / 2), Number(a + 0.99*(b-a))} }
 	require.Equal(t, Connection{
 		Blocked: between(0.125, 0.375), Connecting: between(0, 0.125), Sending: between(0.125, 0.125), Waiting: between(0.125, 0.25), Receiving: between(0.75, 1.5),

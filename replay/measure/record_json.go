@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/agentx/agentx/internal/jsonlex"
 )
@@ -37,7 +38,7 @@ const (
 	groups   // an embedded struct, whose keys stand beside the others
 )
 
-var recordFields = fieldsOf(reflect.TypeFor[Record]())
+var recordFields = sync.OnceValue(func() []field { return fieldsOf(reflect.TypeFor[Record]()) })
 
 // fieldsOf makes the table of a struct from its tags.
 func fieldsOf(t reflect.Type) (list []field) {
@@ -76,7 +77,7 @@ func fieldsOf(t reflect.Type) (list []field) {
 
 // AppendJSON appends the record as one JSON object and returns the extended buffer. The bytes are those of encoding/json.
 func (r *Record) AppendJSON(b []byte) []byte {
-	return append(appendFields(append(b, '{'), reflect.ValueOf(r).Elem(), recordFields), '}')
+	return append(appendFields(append(b, '{'), reflect.ValueOf(r).Elem(), recordFields()), '}')
 }
 
 // appendFields appends the fields of a struct, each behind its key.
@@ -155,7 +156,7 @@ func appendAny(b []byte, v any) []byte {
 // times as fast.
 func parseRecord(line []byte, r *Record) error {
 	l := jsonlex.New(line)
-	if err := parseFields(l, recordPlaces, reflect.ValueOf(r).Elem()); err != nil {
+	if err := parseFields(l, recordPlaces(), reflect.ValueOf(r).Elem()); err != nil {
 		return err
 	}
 	return l.End()
@@ -167,8 +168,11 @@ type placed struct {
 	index []int
 }
 
-// recordPlaces are the fields of a Record by their keys, errorPlaces those of an Error.
-var recordPlaces, errorPlaces = placesOf(recordFields, nil), placesOf(fieldsOf(reflect.TypeFor[Error]()), nil)
+// The fields of a Record and of an Error by their keys.
+var (
+	recordPlaces = sync.OnceValue(func() map[string]placed { return placesOf(recordFields(), nil) })
+	errorPlaces  = sync.OnceValue(func() map[string]placed { return placesOf(fieldsOf(reflect.TypeFor[Error]()), nil) })
+)
 
 // placesOf returns fields by their keys, with those of groups. above is where their struct lies in the one that is read.
 func placesOf(fields []field, above []int) map[string]placed {
@@ -218,7 +222,7 @@ func parseFields(l *jsonlex.Lexer, fields map[string]placed, to reflect.Value) e
 func (f *field) parse(l *jsonlex.Lexer, to reflect.Value) error {
 	switch f.as {
 	case objects:
-		return parseFields(l, errorPlaces, to)
+		return parseFields(l, errorPlaces(), to)
 	case texts:
 		text, err := l.Text()
 		to.SetString(text)

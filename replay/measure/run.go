@@ -80,6 +80,17 @@ func (e *evidence) filler() (string, []string) {
 		FormatShare(Number(t.Filler)), strings.Join(t.Formats, ", "))
 }
 
+// Names returns the names of the inputs, with commas between; "" where they are not known any more.
+func (d Dataset) Names() string {
+	var list []string
+	for _, in := range d.Inputs {
+		if in.Name != "" {
+			list = append(list, in.Name)
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
 // Hub returns the repository and commit of the hub that every input was fetched from, and the path of the first one; "" if they
 // come from elsewhere.
 func (d Dataset) Hub() (name, commit, file string) {
@@ -171,6 +182,7 @@ type Facts struct {
 	Cores            int              `json:"cores"`                       // that the process may use
 	PrefillLimit     int              `json:"prefill_limit,omitempty"`     // requests without a first token; 0: no limit
 	Standstills      *Standstills     `json:"standstills,omitempty"`       // of the client in the profiling phase; nil: none
+	Ahead            *Ahead           `json:"ahead,omitempty"`             // nil: the phase was not played
 	Load             *Load            `json:"load"`                        // nil: the phase was not played
 	Prompts          *Prompts         `json:"prompts"`                     // nil: the phase was not played, or the cache could not be read again
 	Branches         BranchCounts     `json:"branches"`

@@ -44,6 +44,7 @@ func (l *load) facts() *measure.Facts {
 		f.Deadlocks = f.Deadlocks[:measure.MaxDeadlocks]
 	}
 	f.Branches = *sum(list, func(f *measure.Facts) *measure.BranchCounts { return &f.Branches })
+	f.Ahead = sum(list, func(f *measure.Facts) *measure.Ahead { return f.Ahead })
 	f.Arrivals = sum(list, func(f *measure.Facts) *measure.ArrivalFacts { return f.Arrivals })
 	if f.Warmup = sum(list, func(f *measure.Facts) *measure.WarmupFacts { return f.Warmup }); f.Warmup != nil {
 		f.Warmup.Duration = measure.Number(l.phaseDuration(measure.WarmupPhase))

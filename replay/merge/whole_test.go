@@ -28,6 +28,7 @@ func TestFactsOfTheWholeLoad(t *testing.T) {
 		i.Arrivals = &measure.ArrivalPlan{Mode: measure.RateArrivals, Rate: 10.0 / 3, Cap: 16}
 		i.Facts.Arrivals = &measure.ArrivalFacts{Arrived: 5, Opened: 4, MostOpen: 3, Backlog: measure.Quarters{1, 2, 3, 4}, SentRate: measure.Quarters{1, 1, 1, 1}}
 		i.Calibration = &measure.Calibration{Lanes: 16, RequestRate: 100, TTFT: measure.Quantiles{P50: measure.Number(number), P99: 9}}
+		i.Facts.Ahead = &measure.Ahead{Requests: 2, Connections: 1}
 		i.Options = append(i.Options, measure.Option{Name: "listen", Value: json.RawMessage(`"` + i.Host + `"`)}) // parts may differ in it
 		if number == 1 {
 			i.Facts.Deadlocks, i.Facts.Branches.TreesDeadlocked, i.Facts.Cores = []measure.DeadlockReport{wedged}, 1, 8
@@ -49,6 +50,7 @@ func TestFactsOfTheWholeLoad(t *testing.T) {
 	require.Equal(t, 1.5, f.Branches.IdleSkipped)
 	require.Equal(t, measure.Prompts{Tokens: 300, Reused: 180}, *f.Prompts)
 	require.Equal(t, measure.Number(6), f.Warmup.Primers)
+	require.Equal(t, measure.Ahead{Requests: 6, Connections: 3}, *f.Ahead)
 	require.Equal(t, 15, f.Arrivals.Arrived)
 	require.Equal(t, measure.Quarters{3, 6, 9, 12}, f.Arrivals.Backlog)
 	require.Equal(t, measure.Calibration{Lanes: 48, RequestRate: 300, TTFT: measure.Quantiles{P50: 2, P99: 9}}, *i.Calibration)

@@ -49,7 +49,7 @@ func (x *call) deliver() *Failure {
 		begun = x.now()
 	}
 	if cn := x.takeKept(begun); cn != nil {
-		x.res.Reused = true
+		x.res.Reused = cn.used
 		x.beginExchange(begun)
 		failure, stale := x.attempt(cn)
 		if !stale {
@@ -79,6 +79,7 @@ func (x *call) beginExchange(now time.Duration) {
 // attempt runs one exchange on a connection, then keeps or closes the connection. The connection was stale when it broke
 // before the first byte of an answer: the server had closed it while the request was on its way.
 func (x *call) attempt(cn *conn) (f *Failure, stale bool) {
+	cn.used = true
 	sent, received := cn.out.sent, cn.in.received
 	cn.in.first = Never
 	// The deadline is set before AfterFunc: the abort of a context that has ended must not be overwritten.
@@ -108,13 +109,11 @@ func (x *call) attempt(cn *conn) (f *Failure, stale bool) {
 
 // takeKept returns a kept connection that the request may use, nil when there is none.
 func (x *call) takeKept(now time.Duration) *conn {
-	if x.reuse != StickySessions {
-		return x.idle.get(x.request.Route.address(x.resolver.known), now)
-	}
-	if x.request.Session == "" {
+	key, ok := x.keptFor(Ahead{x.request.Route, x.request.Session})
+	if !ok {
 		return nil
 	}
-	return x.idle.get(x.request.Session, now)
+	return x.idle.get(key, now)
 }
 
 // keepOrClose keeps a connection whose answer was read to its end for those who may use it. A session that has ended, or one of

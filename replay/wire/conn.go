@@ -24,6 +24,7 @@ type conn struct {
 	address string        // of the server, as Route.address tells it
 	stop    func()        // abort, as a value made once
 	flight  int           // index in flights
+	used    bool          // has served a request
 	stalled atomic.Bool   // the request on it has stalled
 
 	suspected time.Duration // when the bytes came, plus 1, behind which EndStalled has found too long a silence; 0: it has not
@@ -123,6 +124,18 @@ func (p *pool) get(session string, now time.Duration) *conn {
 		}
 		cn.Close()
 	}
+}
+
+// count returns how many connections of a session are not too old.
+func (p *pool) count(session string, now time.Duration) (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, cn := range p.idle[session] {
+		if now-cn.idle < p.keep {
+			n++
+		}
+	}
+	return n
 }
 
 // pop takes the newest idle connection of a session, whatever its age; nil: there is none.

@@ -46,7 +46,7 @@ type Transfer struct {
 	BodySent      int64 `json:"body_sent,omitempty"`     // of BytesSent: the body of the last attempt; 0: no answer came
 	BodyReceived  int64 `json:"body_received,omitempty"` // of BytesReceived: the body of the answer, without its framing, of the last attempt
 	BodyReads     int   `json:"body_reads,omitempty"`    // reads of the connection that brought some of it
-	Reused        bool  `json:"reused"`                  // the connection had served a request before
+	Reused        bool  `json:"reused"`                  // the connection had served a request before; one that Open has made had not
 	Resent        bool  `json:"resent,omitempty"`        // a kept connection broke before the first byte of an answer, and the request was sent again on a new one
 	Redirected    bool  `json:"redirected,omitempty"`    // the answer came from the location of a redirect
 	SingleBody    bool  `json:"whole,omitempty"`         // the answer was one JSON body, not a stream of events

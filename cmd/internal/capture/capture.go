@@ -58,6 +58,7 @@ type Capture struct {
 	pool     *pool
 	unnamed  lane // of the exchanges that join by their bodies
 	metrics  *metrics
+	recent   recent
 	full     atomic.Bool   // the disk is
 	patience time.Duration // how long the end waits for workers that get nothing done
 	turns    chan struct{} // of sessions that are finished, beside traffic as many as workers: takers wait while it is full
@@ -233,7 +234,14 @@ func (c *Capture) joinByBody(x *exchange) {
 	default:
 		id = x.client
 	}
-	_ = x.join(id) // it has left
+	if x.join(id) != nil {
+		return // it has left
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.joined {
+		c.recent.add(x.client, x.ticket.session.recorder.tree)
+	}
 }
 
 // Options say what is captured, and how.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"math"
-	"math/bits"
 	"net/http"
 	"sync"
 	"time"
@@ -183,7 +182,7 @@ func (x *exchange) parse(p *prompt) {
 	case tree != nil:
 		p.read(x.format, tree)
 	case x.unnamed && !x.c.options.Linear:
-		p.identify()
+		p.identify(x.format, x.c.recent.of(x.client))
 	}
 }
 
@@ -276,48 +275,6 @@ func (x *exchange) join(id identity) error {
 		x.c.sessions.Close(ticket.session, journal.WhyFinal, x.head.At)
 	}
 	return nil
-}
-
-// texts are the buffers in which bodies stand in one piece, by the power of two that is their length. A body comes with each turn of a
-// session, and making room for it anew would cost more than reading it.
-var texts [mostText - leastText + 1]sync.Pool
-
-const leastText, mostText = 16, 23 // powers of two: 64 KiB to 8 MiB
-
-// textPool returns the pool of the buffers of a capacity, nil if there is none.
-func textPool(room int) *sync.Pool {
-	if power := bits.Len(uint(room)) - 1; power >= leastText && power <= mostText && room == 1<<power {
-		return &texts[power-leastText]
-	}
-	return nil
-}
-
-// textRoom returns the capacity of the buffer for a text of a size: less than twice that.
-func textRoom(size int) int {
-	if power := bits.Len(uint(max(1, size) - 1)); power >= leastText && power <= mostText {
-		return 1 << power
-	}
-	return size
-}
-
-// newText returns an empty buffer for a text of a size.
-func newText(size int) []byte {
-	room := textRoom(size)
-	if pool := textPool(room); pool != nil {
-		if b, _ := pool.Get().(*[]byte); b != nil {
-			return *b
-		}
-	}
-	return make([]byte, 0, room)
-}
-
-// dropText overwrites a text, whose buffer another one then takes.
-func dropText(text []byte) {
-	clear(text)
-	if pool := textPool(cap(text)); pool != nil {
-		text = text[:0]
-		pool.Put(&text)
-	}
 }
 
 // Head notes the status, and begins to read a reply of status 200.
@@ -566,9 +523,11 @@ func reasonOf(err error) journal.Reason {
 type prompt struct {
 	lost     journal.Reason // "" without a prompt: the client broke off, and none was served
 	options  *canon.Prompt  // without the prompt itself, where the session was not known
+	reading  *chain.Reading // of the text, by a session that knows its beginning; may be nil
 	canon    *canon.Prompt
 	unread   bool
-	text     []byte // the body, until it is tokenized: canon refers to it
+	text     []byte       // the body, until it is tokenized: canon refers to it
+	copied   *carry.Chunk // that has the text; nil: none has
 	prepared *chain.Prepared
 
 	pool  *pool
@@ -598,8 +557,18 @@ func (p *prompt) guard() {
 // lose forgets what was read of a prompt, which is lost for a reason.
 func (p *prompt) lose(why journal.Reason) {
 	p.lost = why
-	dropText(p.text)
-	p.unread, p.text, p.canon, p.prepared = false, nil, nil, nil
+	p.drop()
+	p.unread, p.canon, p.prepared = false, nil, nil
+}
+
+// drop overwrites the text.
+func (p *prompt) drop() {
+	if p.copied != nil {
+		p.copied.Release()
+	} else {
+		clear(p.text)
+	}
+	p.text, p.copied, p.reading = nil, nil, nil
 }
 
 // rest gives back the room in the queue that the prompt no longer needs.
@@ -611,10 +580,14 @@ func (p *prompt) rest() {
 	p.hold(min(p.held, int64(room)+overhead))
 }
 
-// join makes one text of the pieces in which the body came, and drops these.
+// join makes one text of the pieces in which the body came. One piece is it.
 func (p *prompt) join(pieces []*carry.Chunk, size int) {
-	if p.hold(p.held + int64(textRoom(size))) {
-		p.text = newText(size)
+	if len(pieces) == 1 {
+		p.copied, p.text = pieces[0], pieces[0].Bytes()
+		return
+	}
+	if p.hold(p.held + int64(size)) {
+		p.text = make([]byte, 0, size)
 	} else {
 		p.lose(journal.HoleQueue)
 	}
@@ -631,7 +604,7 @@ func (p *prompt) join(pieces []*carry.Chunk, size int) {
 func (p *prompt) decode(name string, limit int64) {
 	defer p.guard()
 	decoded, err := coding.Decode(name, p.text, limit)
-	dropText(p.text)
+	p.drop()
 	p.text = decoded
 	switch {
 	case errors.Is(err, coding.ErrTooLong):
@@ -645,11 +618,22 @@ func (p *prompt) decode(name string, limit int64) {
 	}
 }
 
-// identify reads the members of the body beside the prompt, by which an exchange joins a session.
-func (p *prompt) identify() {
+// identify reads the members of the body beside the prompt, by which an exchange joins a session. What one of some sessions has had is not
+// read again, whichever it joins.
+func (p *prompt) identify(format canon.Format, known []*chain.Tree) {
 	defer p.guard()
 	var err error
-	if p.options, err = canon.ParseOptions(p.text); err != nil {
+	for _, tree := range known {
+		if p.reading = tree.Begin(format, p.text); p.reading.Found() {
+			break
+		}
+	}
+	if p.reading != nil {
+		p.options, err = p.reading.Options()
+	} else {
+		p.options, err = canon.ParseOptions(format, p.text, nil)
+	}
+	if err != nil {
 		p.lose(reasonOf(err))
 	}
 }
@@ -659,7 +643,11 @@ func (p *prompt) read(format canon.Format, tree *chain.Tree) {
 	defer p.guard()
 	p.unread = false
 	var err error
-	p.canon, p.prepared, err = tree.Read(format, p.text)
+	if p.reading == nil || !p.reading.Of(tree) {
+		p.reading = tree.Begin(format, p.text)
+	}
+	p.canon, p.prepared, err = p.reading.Read()
+	p.reading = nil
 	p.settle(err)
 }
 
@@ -679,8 +667,8 @@ func (p *prompt) settle(err error) {
 	case p.prepared != nil && p.prepared.Tokens() > journal.MaxTokens:
 		p.lose(journal.HoleOversize)
 	case p.prepared != nil:
-		dropText(p.text)
-		p.text, p.canon.Segments, p.canon.Elements, p.canon.List, p.canon.ToolsText = nil, nil, nil, nil, nil
+		p.drop()
+		p.canon.Segments, p.canon.Elements, p.canon.List, p.canon.ToolsText = nil, nil, nil, nil
 	}
 	p.rest()
 }

@@ -214,7 +214,7 @@ func TestMemoryIsOverwritten(t *testing.T) {
 
 	again := []byte(`{"model":"m","input":"a third one","previous_response_id":"r"}`)
 	q := &prompt{pool: r.pool, share: &share{}, text: again}
-	q.identify()
+	q.identify(canon.Chat, nil)
 	q.read(canon.Responses, tree)
 	require.NotNil(t, q.canon, "it goes on behind a response that may become known")
 	text := q.text

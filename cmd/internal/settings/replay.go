@@ -18,6 +18,7 @@ import (
 	"github.com/agentx/agentx/internal/suggest"
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/arrivals"
+	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/payload"
 	"github.com/agentx/agentx/replay/preset"
 	"github.com/agentx/agentx/replay/resume"
@@ -97,6 +98,34 @@ func MissingBeside(some []string) func(name string) string {
 		}
 		return why + "a setting of a replay that a simulation does not have: it has " + strings.Join(some, ", ")
 	}
+}
+
+// PlayedBy returns what the results of a run say of its load: which turns leave, in which order, and when.
+func PlayedBy(run *measure.Run) (o replay.Options, err error) {
+	rows, groups := Replay(&o), []string{Played, Arrivals, Load, Switches}
+	if s, ok := preset.Named(run.Preset); ok {
+		o.Preset, *o.Switches = run.Preset, s
+	}
+	for _, row := range rows {
+		k := slices.IndexFunc(run.Options, func(one measure.Option) bool { return one.Name == row.Name })
+		if k < 0 || !slices.Contains(groups, row.Group) {
+			continue
+		}
+		var n yaml.Node
+		var texts []string
+		if err = yaml.Unmarshal(run.Options[k].Value, &n); err == nil {
+			texts, err = textsOf(row.Kind, n.Content[0])
+		}
+		var v any
+		if err == nil && len(texts) > 0 {
+			v, err = row.Kind.value(texts[0])
+		}
+		if err != nil {
+			return o, fmt.Errorf("%s %s: %w", row.Name, run.Options[k].Value, err)
+		}
+		row.write(v)
+	}
+	return o, nil
 }
 
 // InSeconds reports whether the results have a setting of a replay as a number of seconds.

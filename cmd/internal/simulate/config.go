@@ -37,7 +37,7 @@ type Config struct {
 
 	Input       *Input                     // what is played; nil: Synthetic
 	Synthetic   *workload.SyntheticOptions // BlockSize and Seed are those of the run
-	Measured    []fit.Request              // a run whose requests are played in place of an input, each as long after what it waited for as then; nil: none
+	Measured    []fit.Request              // what a run measured; without Input its requests are played, each as long after what it waited for as then; nil: none
 	Load        Load                       // "": the one of the input
 	Concurrency int                        // sessions or requests of LoadConcurrency, lanes of LoadLanes
 	Lanes       Lanes                      // of LoadLanes: how they play trees
@@ -51,6 +51,7 @@ type Config struct {
 
 	Planner  *planner.Config // scales the fleet; nil: it stays as it is
 	Sampling Sampling        // whether Result has Samples
+	Forget   bool            // Result.Requests has no request: about 0.5 KB less for each
 	Observer fleet.Observer  // may be nil
 	Plain    bool            // play pass by pass, without skip-ahead: the oracle of tests
 }
@@ -127,10 +128,13 @@ func (c *Config) Engines() []Engine {
 // BlockSize returns the tokens of an engine block, which all pools share.
 func (c *Config) BlockSize() int { return c.Engines()[0].Config.BlockSize }
 
+// again reports whether the requests of a run are played as they were sent.
+func (c *Config) again() bool { return c.Measured != nil && c.Input == nil }
+
 // LoadOf returns the load: the one that is set, or that of the input.
 func (c *Config) LoadOf() Load {
 	switch {
-	case c.Measured != nil:
+	case c.again():
 		return LoadRun
 	case c.Load != "":
 		return c.Load
@@ -168,7 +172,7 @@ func (c *Config) validateFleet() error {
 		wrong("%d workers: want at most %d", n, maxWorkers)
 	}
 	for _, e := range c.Engines() {
-		if err := e.Config.Validate(); err != nil && !slices.ContainsFunc(errs, func(other error) bool { return other.Error() == err.Error() }) {
+		if err := errors.Join(e.Config.Validate(), e.Config.FitsTiers(c.Switches)); err != nil && !slices.ContainsFunc(errs, func(other error) bool { return other.Error() == err.Error() }) {
 			errs = append(errs, err)
 		}
 	}
@@ -203,9 +207,9 @@ func (c *Config) validateLoad() error {
 	var errs []error
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	switch {
-	case c.Measured != nil && c.Speedup != 1:
+	case c.again() && c.Speedup != 1:
 		wrong("arrival speed-up %g with the load of a run: leave it out", c.Speedup)
-	case c.Measured != nil:
+	case c.again():
 	case c.Input == nil && c.Synthetic == nil:
 		wrong("neither an input nor a synthetic load is given: give one")
 	case c.Input != nil && c.Synthetic != nil:
@@ -217,7 +221,7 @@ func (c *Config) validateLoad() error {
 			errs = append(errs, err)
 		}
 	}
-	if c.Measured == nil && c.validateSpeedup() == nil && c.Speedup != 1 && c.LoadOf() != LoadTrace {
+	if !c.again() && c.validateSpeedup() == nil && c.Speedup != 1 && c.LoadOf() != LoadTrace {
 		wrong("arrival speed-up %g with load %s: only load %s has arrivals that it divides: leave it out", c.Speedup, c.LoadOf(), LoadTrace)
 	}
 	return errors.Join(errs...)

@@ -373,12 +373,6 @@ func besideDynamo(t *testing.T, path string, text []byte, theirs dynamoRun) (wor
 	return worst, why
 }
 
-// plannersNotYet are the runs with a planner whose ticks differ, with a bound of how many do.
-var plannersNotYet = map[string]int{
-	"C agg sla load-only": 194, "D agg sla load+throughput": 196, "C2 agg sla load": 61, // of the models of sla
-	"F2 disagg throughput, max_model_len": 56,
-}
-
 // dynamoTick is a tick of Dynamo's planner: of each pool the active and the starting workers.
 type dynamoTick struct {
 	At              float64 `json:"at_ms"`
@@ -407,21 +401,14 @@ func TestPlannerOfDynamo(t *testing.T) {
 		c.Planner = &p
 		r, err := Run(context.Background(), c)
 		require.NoError(t, err, one.Name)
-		differ := max(len(one.Ticks)-len(r.Planned.Ticks), len(r.Planned.Ticks)-len(one.Ticks))
-		for k, want := range one.Ticks[:min(len(one.Ticks), len(r.Planned.Ticks))] {
+		require.Len(t, r.Planned.Ticks, len(one.Ticks), one.Name)
+		for k, want := range one.Ticks {
 			tick := r.Planned.Ticks[k]
 			got := dynamoTick{At: float64(tick.At) / 1e6, Load: tick.LoadReason, Throughput: tick.ThroughputReason}
 			for i, pool := range tick.Pools {
 				*[]*[2]int{&got.Decode, &got.Prefill}[len(tick.Pools)-1-i] = [2]int{pool.Active, pool.Starting}
 			}
-			if got != want {
-				if differ++; differ < 4 {
-					t.Logf("%s: %+v, want %+v", one.Name, got, want)
-				}
-			}
+			require.Equal(t, want, got, one.Name)
 		}
-		most, known := plannersNotYet[one.Name]
-		require.LessOrEqual(t, differ, most, "%s: ticks that differ", one.Name)
-		require.True(t, !known || differ > 0, "%s is right now: take it from plannersNotYet", one.Name)
 	}
 }

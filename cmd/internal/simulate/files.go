@@ -149,6 +149,8 @@ type RequestLine struct {
 	ReusedMax    int    `json:"reused_max"`
 	DecodeReused int    `json:"decode_reused"` // prompt tokens that its decode worker had
 	Recomputed   int    `json:"recomputed_tokens"`
+	Loaded       int    `json:"loaded_tokens,omitempty"` // from tiers below the pool
+	LoadWait     int64  `json:"load_wait,omitempty"`     // for them
 	Worker       *int   `json:"worker"`
 	Admissions   int    `json:"admissions"`
 	Preemptions  int    `json:"preemptions"`
@@ -168,7 +170,7 @@ func LineOf(q *fleet.Request) RequestLine {
 		Admitted: when(q.Admitted, q.Admissions > 0), FirstToken: when(q.First, q.Tokens > 0),
 		SecondToken: when(q.Second, q.Tokens > 1), LastToken: when(q.Last, q.Tokens > 0),
 		InputTokens: q.Prompt, OutputTokens: q.Output, Emitted: q.Tokens, Reused: q.Reused, ReusedMax: q.ReusedMax, DecodeReused: q.Resident,
-		Recomputed: q.Recomputed, Admissions: q.Admissions, Preemptions: q.Preemptions, Status: q.Status.String(),
+		Recomputed: q.Recomputed, Loaded: q.Front().Loaded, LoadWait: q.Front().LoadWait, Admissions: q.Admissions, Preemptions: q.Preemptions, Status: q.Status.String(),
 	}
 	if q.Worker >= 0 {
 		line.Worker = &q.Worker
@@ -231,7 +233,7 @@ func (r *Result) tokensPerUser() Distribution {
 		}
 	}
 	if n == 0 {
-		return distributionOf[int64](nil)
+		return distributionOf(nil)
 	}
 	mean /= n
 	squares := 0.0

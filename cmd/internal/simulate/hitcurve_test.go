@@ -39,7 +39,7 @@ func TestHitCurve(t *testing.T) {
 		}
 		curve, err := c.HitCurve(context.Background(), rates, false, hitcurve.Options{Policies: hitcurve.Policies})
 		require.NoError(t, err)
-		assert.Equal(t, hits(&c, list), curve.Found)
+		assert.Equal(t, (&Result{Config: c, Result: fleet.Result{Requests: list}}).counted().unlimited, curve.Found)
 		assert.Equal(t, cache.Facts.Turns, curve.Requests)
 		for k, p := range curve.Points[1:] {
 			assert.GreaterOrEqual(t, p.Found[hitcurve.LRU], curve.Points[k].Found[hitcurve.LRU])

@@ -85,7 +85,7 @@ func (in *Input) sessionsOf(block int, width preset.Choice) (*workload.Sessions,
 
 // load returns the load of a run, within its bounds.
 func (c *Config) load() (load workload.Load, err error) {
-	if c.Measured != nil {
+	if c.again() {
 		return bound(fit.Load(c.Measured, true), c.LimitRequests, int64(c.MaxTime)), nil
 	}
 	if c.LoadOf() == LoadLanes {
@@ -175,10 +175,17 @@ type Lanes struct {
 	// MaxLivePerTrace, AllowWrap, Pace, Limits, Preset and Switches. The run itself says what is played, on how many lanes and how long.
 	Options replay.Options
 	Set     map[string]string // what the user has set, by its name in a replay; the report has it
+	Run     bool              // Options are those of a replay as it was played: all of them count, but Cache and Concurrency
+	Marked  bool              // prompts of different trees share no block
 }
 
 // lanesOf returns the options of a replay that plays what the run does.
 func (c *Config) lanesOf() replay.Options {
+	if c.Lanes.Run {
+		o := c.Lanes.Options
+		o.Cache, o.Concurrency = c.Input.Cache(), c.Concurrency
+		return o
+	}
 	o := replay.Options{
 		Start: c.Lanes.Options.Start, Order: c.Lanes.Options.Order, Recycle: c.Lanes.Options.Recycle, MaxLivePerTrace: c.Lanes.Options.MaxLivePerTrace,
 		AllowWrap: c.Lanes.Options.AllowWrap, Pace: c.Lanes.Options.Pace, Limits: c.Lanes.Options.Limits, Preset: c.Lanes.Options.Preset,
@@ -198,7 +205,7 @@ func (c *Config) lanesOf() replay.Options {
 
 // lanes returns the load of trees. The bounds are those of the player: without one it plays every tree once, else again and again.
 func (c *Config) lanes() (workload.Load, error) {
-	return workload.Lanes(workload.LanesOptions{Replay: c.lanesOf(), BlockSize: c.BlockSize(), IDWidth: c.Switches.IDWidth})
+	return workload.Lanes(workload.LanesOptions{Replay: c.lanesOf(), Separate: c.Lanes.Marked, BlockSize: c.BlockSize(), IDWidth: c.Switches.IDWidth})
 }
 
 // fitLanes returns an error about lanes that cannot play the input within its bounds.

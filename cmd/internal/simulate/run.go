@@ -34,6 +34,8 @@ type Result struct {
 	Config  Config
 	Planned *Planned // nil without a planner
 	Samples *Samples // nil: Config.Sampling is off
+
+	tally *tally // of the requests that are forgotten; nil: Config.Forget is off
 }
 
 // Run plays the load of a configuration to its end. The error is everything that is wrong with the configuration, a
@@ -63,6 +65,11 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 		samples = newSampler(c.Sampling)
 		o.Sampler = samples
 	}
+	var counted *tally
+	if c.Forget {
+		counted = newTally(&c)
+		o.Ended = counted.add
+	}
 	got, err := fleet.Run(ctx, o)
 	if lanes, ok := load.(*workload.LanesLoad); ok && err == nil {
 		err = lanes.Err()
@@ -70,7 +77,7 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Result{Result: *got, Config: c}
+	r := &Result{Result: *got, Config: c, tally: counted}
 	if plan != nil {
 		r.Planned = plan.end(got.Duration)
 	}
@@ -153,6 +160,7 @@ type plan struct {
 	kv       bool           // a KV router says what it knew of a prompt
 	block    int
 	kept     map[*fleet.Request]bool // by their router, when they arrived
+	arriving int                     // requests that a tick has counted, and that have not come
 	targets  []int                   // before the tick
 	result   *Planned
 }
@@ -221,8 +229,12 @@ func (p *plan) Tick(now int64, s fleet.State) ([]int, error) {
 	}
 	var pools []planner.Workers
 	for _, one := range s.Pools {
-		pools = append(pools, planner.Workers{Active: one.Active, Starting: len(one.Starting), Draining: len(one.Draining)})
+		pools = append(pools, planner.Workers{Active: one.Active, Ready: one.Ready, Starting: len(one.Starting), Draining: len(one.Draining)})
 	}
+	for range s.Arriving {
+		p.Arrived(0, 0) // lengths are those of requests that end
+	}
+	p.arriving = s.Arriving
 	t, targets, err := p.Planner.Tick(s.LastEvent, pools)
 	if err != nil {
 		return nil, err
@@ -245,7 +257,11 @@ func (p *plan) Tick(now int64, s fleet.State) ([]int, error) {
 
 // Released tells planner and observer of a request that has arrived.
 func (p *plan) Released(now int64, r *fleet.Request) {
-	p.Arrived(r.Prompt, r.Output)
+	if p.arriving > 0 {
+		p.arriving--
+	} else {
+		p.Arrived(r.Prompt, r.Output)
+	}
 	if p.kv && r.Front().Worker < 0 {
 		p.kept[r] = true
 	} else {

@@ -44,6 +44,8 @@ type Summary struct {
 	Preemptions    int64          `json:"preemptions"`
 	Recomputed     int64          `json:"recomputed_tokens"` // after preemptions
 	Evictions      int64          `json:"evictions"`
+	Tiers          []TierSummary  `json:"tiers,omitempty"`     // the pool first; none: there is no tier below it
+	LoadWait       *Distribution  `json:"load_wait,omitempty"` // of requests that loaded from tiers, until their blocks were there
 	Passes         int64          `json:"passes"`
 	Outside        int64          `json:"passes_outside"` // of the durations that were measured
 
@@ -110,41 +112,18 @@ func (c *Config) Caveat() string {
 // Summary computes the summary.
 func (r *Result) Summary() *Summary {
 	s := &Summary{Switches: r.Config.Switches, Run: r.Config.Info(), Duration: seconds(r.Duration)}
-	var ttft, ttst, e2e []int64
-	var itl []float64
-	var reused, reusedMax, resident int64
-	good := 0
-	for _, q := range r.Requests {
-		s.count(q.Status)
-		if q.Status != engine.Rejected {
-			s.InputTokens += int64(q.Prompt)
-			reused += int64(q.Reused)
-			reusedMax += int64(q.ReusedMax)
-			resident += int64(q.Resident)
-			s.Recomputed += int64(q.Recomputed)
-		}
-		s.OutputTokens += int64(q.Tokens)
-		l, ok := LatencyOf(q)
-		if !ok {
-			continue
-		}
-		ttft, e2e = append(ttft, l.TTFT), append(e2e, l.E2E)
-		if l.Tokens > 1 {
-			ttst, itl = append(ttst, l.TTST), append(itl, l.ITL)
-		}
-		if q.Status == engine.Done && r.Config.SLA.good(l) {
-			good++
-		}
-	}
-	s.TTFT, s.TTST, s.ITL, s.RequestLatency = distributionOf(ttft), distributionOf(ttst), distributionOf(itl), distributionOf(e2e)
+	t := r.counted()
+	s.Requests, s.Completed, s.Rejected, s.KVExhausted = t.requests(), t.ended[engine.Done], t.ended[engine.Rejected], t.ended[engine.KVExhausted]
+	s.InputTokens, s.OutputTokens, s.Recomputed = t.input, t.output, t.recomputed
+	s.TTFT, s.TTST, s.ITL, s.RequestLatency = t.ttft.distribution(), t.ttst.distribution(), t.itl.distribution(), t.e2e.distribution()
 	s.TokenGap = distributionOfGaps(r.Gaps)
 	s.RequestRate, s.OutputTokenRate = perSecond(int64(s.Completed), r.Duration), perSecond(s.OutputTokens, r.Duration)
-	s.Reuse, s.ReuseMax = ratio(reused, s.InputTokens), ratio(reusedMax, s.InputTokens)
-	s.DecodeReuse = ratio(resident, s.InputTokens)
-	s.ReuseUnlimited = ratio(hits(&r.Config, r.Requests), s.InputTokens)
+	s.Reuse, s.ReuseMax = ratio(t.reused, s.InputTokens), ratio(t.reusedMax, s.InputTokens)
+	s.DecodeReuse, s.ReuseUnlimited = ratio(t.resident, s.InputTokens), ratio(t.unlimited, s.InputTokens)
 	total := r.Counts()
 	s.Passes, s.Outside, s.Preemptions, s.Evictions = total.Passes, total.Outside, total.Preemptions, total.Evictions
-	s.Goodput = r.goodput(good)
+	s.tiers(r, total.Tiers, t)
+	s.Goodput = r.goodput(t.good, s.Requests)
 	s.GPUHours = r.gpuHours()
 	if p := r.Planned; p != nil {
 		s.Planner = &PlannerSummary{
@@ -154,21 +133,48 @@ func (r *Result) Summary() *Summary {
 	return s
 }
 
-// count counts a request by how it ended.
-func (s *Summary) count(status engine.Status) {
-	s.Requests++
-	switch status {
-	case engine.Rejected:
-		s.Rejected++
-	case engine.KVExhausted:
-		s.KVExhausted++
-	default:
-		s.Completed++
+// TierSummary says what a tier of the caches of all workers served.
+type TierSummary struct {
+	Name      string         `json:"name"`
+	Blocks    int64          `json:"blocks"`   // of each worker
+	GiB       *float64       `json:"gib"`      // of each worker; null: what a token costs is not known
+	HitRate   measure.Number `json:"hit_rate"` // of prompt tokens: that it served at first admissions
+	Share     measure.Number `json:"share"`    // of the hits of all tiers
+	Hits      int64          `json:"hit_tokens"`
+	PerGiB    *float64       `json:"hit_tokens_per_gib"` // of the tiers of all workers
+	Loaded    int64          `json:"loaded_tokens"`      // at any admission
+	LoadedGiB *float64       `json:"loaded_gib"`
+	Busy      measure.Number `json:"link_busy"` // share of the time of the links of all workers
+}
+
+// tiers sets what the tiers have served.
+func (s *Summary) tiers(r *Result, below []engine.TierCounts, t *tally) {
+	if len(below) == 0 {
+		return
+	}
+	waits := t.loads.distribution()
+	s.LoadWait = &waits
+	e, workers := r.Config.Engines()[0].Config, float64(len(r.Workers[0]))
+	pool := engine.TierCounts{Name: engine.PoolTier, Blocks: int64(e.Blocks), Hits: t.reused}
+	for _, b := range below {
+		pool.Hits -= b.Hits
+	}
+	for _, b := range append([]engine.TierCounts{pool}, below...) {
+		one := TierSummary{
+			Name: b.Name, Blocks: b.Blocks, HitRate: ratio(b.Hits, s.InputTokens), Share: ratio(b.Hits, t.reused), Hits: b.Hits, Loaded: b.Loaded,
+			Busy: measure.Number(float64(b.Busy) / (workers * float64(max(r.Duration, 1)))),
+		}
+		if e.KVBytesPerToken > 0 {
+			gib := float64(b.Blocks) * float64(e.BlockSize) * e.KVBytesPerToken / (1 << 30)
+			per, loaded := float64(b.Hits)/(gib*workers), float64(b.Loaded)*e.KVBytesPerToken/(1<<30)
+			one.GiB, one.PerGiB, one.LoadedGiB = &gib, &per, &loaded
+		}
+		s.Tiers = append(s.Tiers, one)
 	}
 }
 
 // goodput returns the share and rate of good requests, and the limits; nil without limits.
-func (r *Result) goodput(good int) *Goodput {
+func (r *Result) goodput(good, all int) *Goodput {
 	sla := r.Config.SLA
 	if sla == (SLA{}) {
 		return nil
@@ -181,7 +187,7 @@ func (r *Result) goodput(good int) *Goodput {
 		return &v
 	}
 	return &Goodput{
-		Good: good, Ratio: ratio(int64(good), int64(len(r.Requests))), RequestRate: perSecond(int64(good), r.Duration),
+		Good: good, Ratio: ratio(int64(good), int64(all)), RequestRate: perSecond(int64(good), r.Duration),
 		TTFT: limit(sla.TTFT), ITL: limit(sla.ITL), E2E: limit(sla.E2E),
 	}
 }
@@ -260,31 +266,31 @@ type Distribution struct {
 var percentiles = [...]float64{50, 75, 90, 95, 99}
 
 // distributionOf returns the exact distribution of nanoseconds, which it sorts: doc/spec/simulate.md 9.1.
-func distributionOf[T int64 | float64](list []T) Distribution {
+func distributionOf(list []float64) Distribution {
 	if len(list) == 0 {
 		return newDistribution(0, math.NaN(), math.NaN(), math.NaN(), math.NaN(), [5]float64{})
 	}
 	slices.Sort(list)
 	sum := 0.0
 	for _, v := range list {
-		sum += float64(v)
+		sum += v
 	}
 	mean := sum / float64(len(list))
 	squares := 0.0
 	for _, v := range list {
-		squares += float64((float64(v) - mean) * (float64(v) - mean))
+		squares += float64((v - mean) * (v - mean))
 	}
 	var at [5]float64
 	for k, q := range percentiles {
-		at[k] = float64(list[rank(len(list), q)])
+		at[k] = list[rank(len(list), q)]
 	}
-	return newDistribution(int64(len(list)), mean, float64(list[0]), float64(list[len(list)-1]), math.Sqrt(squares/float64(len(list))), at)
+	return newDistribution(int64(len(list)), mean, list[0], list[len(list)-1], math.Sqrt(squares/float64(len(list))), at)
 }
 
 // distributionOfGaps returns the distribution of gaps: count, mean and deviation are exact, percentiles within a thousandth.
 func distributionOfGaps(g *engine.Gaps) Distribution {
 	if g.Count() == 0 {
-		return distributionOf[int64](nil)
+		return distributionOf(nil)
 	}
 	var at [5]float64
 	for k, q := range percentiles {
@@ -337,30 +343,6 @@ func (s SLA) good(l Latency) bool {
 		(s.E2E == 0 || l.E2E <= s.E2E)
 }
 
-// hits returns the prompt tokens that one cache without a limit, of the whole fleet, gives to the requests that were not rejected: each
-// finds the full blocks of all that were released before it.
-func hits(c *Config, list []*fleet.Request) (reused int64) {
-	if !slices.ContainsFunc(c.Engines(), func(e Engine) bool { return e.Config.PrefixCaching }) {
-		return 0
-	}
-	var seen router.Index
-	size := c.BlockSize()
-	for _, r := range list {
-		if r.Status == engine.Rejected {
-			continue
-		}
-		most := r.Prompt
-		if c.Switches.FullHit != preset.FullHitFree {
-			most = (r.Prompt - 1) / size * size
-		}
-		reused += int64(min(seen.Leading(r.Chain)*size, most))
-		for _, run := range r.Chain {
-			seen.Apply(engine.KVEvent{Run: run})
-		}
-	}
-	return reused
-}
-
 // Warnings returns what a user should know of a run beside its numbers.
 func (r *Result) Warnings() (list []string) {
 	if why := r.rejections(); why != "" {
@@ -376,6 +358,11 @@ func (r *Result) Warnings() (list []string) {
 		list = append(list, fmt.Sprintf("%d of %d passes lie outside the durations that were measured, and are extrapolated: %s",
 			total.Outside, total.Passes, strings.Join(slices.Sorted(maps.Keys(ranges)), "; ")))
 	}
+	for _, t := range r.Config.Engines()[0].Config.Tiers {
+		if t.GBPerS == 0 {
+			list = append(list, fmt.Sprintf("tier %s loads in no time: say its GB/s, such as --tiers %[1]s:%s:50", t.Name, t.Size))
+		}
+	}
 	if p := r.Planned; p != nil {
 		for _, text := range p.warnings() {
 			list = append(list, "planner: "+text)
@@ -386,13 +373,8 @@ func (r *Result) Warnings() (list []string) {
 
 // rejections says why requests were rejected; "" where none was.
 func (r *Result) rejections() string {
-	n, prompt := 0, 0
-	for _, q := range r.Requests {
-		if q.Status == engine.Rejected {
-			n++
-			prompt = max(prompt, q.Prompt)
-		}
-	}
+	t := r.counted()
+	n := t.ended[engine.Rejected]
 	if n == 0 {
 		return ""
 	}
@@ -406,7 +388,7 @@ func (r *Result) rejections() string {
 	if e.MaxModelLen > 0 {
 		limits += fmt.Sprintf(", and max_model_len is %d", e.MaxModelLen)
 	}
-	return fmt.Sprintf("%d of %d requests are rejected, the largest with a prompt of %d tokens: %s", n, len(r.Requests), prompt, limits)
+	return fmt.Sprintf("%d of %d requests are rejected, the largest with a prompt of %d tokens: %s", n, t.requests(), t.rejected, limits)
 }
 
 // metric is a quantity that gates and tables name.

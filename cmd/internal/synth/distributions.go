@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"sort"
+	"sync"
 )
 
 // draws is the chance of one trace. It computes with sums, products and square roots alone, which are the same on every machine.
@@ -32,10 +33,10 @@ func (d *draws) below(n int) int { return min(int(d.share()*float64(n)), n-1) }
 func (d *draws) near() float64 { return 0.8 + float64(0.4*d.share()) }
 
 // number draws from a distribution.
-func (d *draws) number(c curve) float64 { return c.at(d.share()) }
+func (d *draws) number(c *curve) float64 { return c.at(d.share()) }
 
 // whole draws a whole number from a distribution.
-func (d *draws) whole(c curve) int { return rounded(d.number(c)) }
+func (d *draws) whole(c *curve) int { return rounded(d.number(c)) }
 
 // one draws an element of a list by its share.
 func one[T any](d *draws, list []weighted[T]) T {
@@ -56,36 +57,41 @@ type weighted[T any] struct {
 
 func rounded(x float64) int { return int(math.Floor(x + 0.5)) }
 
-// curve is a distribution: the values at ascending shares, from 0 to 1, with straight lines between.
-type curve []quantile
+// curve is a distribution: the values at ascending shares, from 0 to 1. Between two of the points values grow by equal factors, as those
+// of long tails do.
+type curve struct {
+	points []quantile
+	bend   sync.Once
+	bent   []quantile // with straight lines between them
+}
 
 // quantile says below which value a share of all values lies.
 type quantile struct{ share, value float64 }
 
-// bend makes a distribution of quantiles. Between two of them values grow by equal factors, as those of long tails do: each
-// stretch is halved at its geometric mean, three times.
-func bend(points ...quantile) curve {
-	c := curve(points)
+// bendPoints halves each stretch at its geometric mean, three times.
+func (c *curve) bendPoints() {
+	c.bent = c.points
 	for range 3 {
-		finer := curve{c[0]}
-		for k := 1; k < len(c); k++ {
-			lo, hi := c[k-1], c[k]
+		finer := []quantile{c.bent[0]}
+		for k := 1; k < len(c.bent); k++ {
+			lo, hi := c.bent[k-1], c.bent[k]
 			middle := (lo.value + hi.value) / 2
 			if lo.value > 0 {
 				middle = math.Sqrt(lo.value * hi.value)
 			}
 			finer = append(finer, quantile{(lo.share + hi.share) / 2, middle}, hi)
 		}
-		c = finer
+		c.bent = finer
 	}
-	return c
 }
 
 // at returns the value below which a share of all values lies.
-func (c curve) at(share float64) float64 {
-	k := sort.Search(len(c)-1, func(k int) bool { return c[k+1].share > share })
-	k = min(k, len(c)-2)
-	lo, hi := c[k], c[k+1]
+func (c *curve) at(share float64) float64 {
+	c.bend.Do(c.bendPoints)
+	list := c.bent
+	k := sort.Search(len(list)-1, func(k int) bool { return list[k+1].share > share })
+	k = min(k, len(list)-2)
+	lo, hi := list[k], list[k+1]
 	return lo.value + float64((hi.value-lo.value)*((share-lo.share)/(hi.share-lo.share)))
 }
 
@@ -97,20 +103,20 @@ const blockSize = 64
 // Requests of a trace. Those that begin with a long prompt are short.
 var (
 	longPrompt    = 120_000 // from here on, a first prompt is long
-	requests      = bend(quantile{0, 3}, quantile{0.05, 7}, quantile{0.1, 12}, quantile{0.25, 27}, quantile{0.5, 58}, quantile{0.75, 105}, quantile{0.9, 175}, quantile{0.95, 240}, quantile{0.99, 350}, quantile{1, 561})
-	requestsOfBig = bend(quantile{0, 3}, quantile{0.25, 5}, quantile{0.5, 14}, quantile{0.75, 34}, quantile{0.9, 54}, quantile{0.95, 90}, quantile{1, 200})
+	requests      = &curve{points: []quantile{{0, 3}, {0.05, 7}, {0.1, 12}, {0.25, 27}, {0.5, 58}, {0.75, 105}, {0.9, 175}, {0.95, 240}, {0.99, 350}, {1, 561}}}
+	requestsOfBig = &curve{points: []quantile{{0, 3}, {0.25, 5}, {0.5, 14}, {0.75, 34}, {0.9, 54}, {0.95, 90}, {1, 200}}}
 )
 
 // Prompts.
 var (
-	firstPrompt = bend(quantile{0, 6343}, quantile{0.01, 10_244}, quantile{0.05, 13_021}, quantile{0.1, 15_400}, quantile{0.25, 18_574}, quantile{0.5, 24_500}, quantile{0.6, 57_000}, quantile{0.75, 102_822}, quantile{0.9, 258_855}, quantile{0.95, 370_000}, quantile{0.99, 716_145}, quantile{1, 851_858})
+	firstPrompt = &curve{points: []quantile{{0, 6343}, {0.01, 10_244}, {0.05, 13_021}, {0.1, 15_400}, {0.25, 18_574}, {0.5, 24_500}, {0.6, 57_000}, {0.75, 102_822}, {0.9, 258_855}, {0.95, 370_000}, {0.99, 716_145}, {1, 851_858}}}
 
 	// longest is how long prompts of a trace may grow before a pull-back: the windows of its model, mostly of 200,000 tokens.
-	longest       = bend(quantile{0, 80_000}, quantile{0.1, 130_000}, quantile{0.25, 152_000}, quantile{0.5, 165_000}, quantile{0.65, 190_000}, quantile{0.78, 270_000}, quantile{0.9, 450_000}, quantile{0.97, 620_000}, quantile{1, 890_000})
+	longest       = &curve{points: []quantile{{0, 80_000}, {0.1, 130_000}, {0.25, 152_000}, {0.5, 165_000}, {0.65, 190_000}, {0.78, 270_000}, {0.9, 450_000}, {0.97, 620_000}, {1, 890_000}}}
 	longestAtMost = 894_371
 
-	toolPrefix   = bend(quantile{0, 7401}, quantile{0.1, 9292}, quantile{0.25, 10_641}, quantile{0.5, 12_262}, quantile{0.9, 12_974}, quantile{1, 17_261})
-	systemPrefix = bend(quantile{0, 498}, quantile{0.1, 2044}, quantile{0.5, 2770}, quantile{0.9, 3732}, quantile{1, 7462})
+	toolPrefix   = &curve{points: []quantile{{0, 7401}, {0.1, 9292}, {0.25, 10_641}, {0.5, 12_262}, {0.9, 12_974}, {1, 17_261}}}
+	systemPrefix = &curve{points: []quantile{{0, 498}, {0.1, 2044}, {0.5, 2770}, {0.9, 3732}, {1, 7462}}}
 )
 
 // change is how a prompt follows from the one before it on its lane.
@@ -132,35 +138,35 @@ var changes = []weighted[change]{
 
 // Parts of prompts that change, in blocks.
 var (
-	newBlocks    = bend(quantile{0, 1}, quantile{0.01, 2}, quantile{0.1, 3}, quantile{0.25, 5}, quantile{0.5, 10}, quantile{0.75, 24}, quantile{0.9, 55}, quantile{0.95, 94}, quantile{0.99, 245}, quantile{0.999, 943}, quantile{1, 3673})
-	editedBlocks = bend(quantile{0, 2}, quantile{0.75, 3}, quantile{0.9, 8}, quantile{0.95, 21}, quantile{1, 231})
-	afterEdit    = bend(quantile{0, 3}, quantile{0.25, 5}, quantile{0.5, 6}, quantile{0.75, 17}, quantile{0.9, 58}, quantile{1, 876})
-	kept         = bend(quantile{0, 0.004}, quantile{0.05, 0.039}, quantile{0.25, 0.081}, quantile{0.5, 0.111}, quantile{0.75, 0.212}, quantile{0.9, 0.412}, quantile{0.99, 0.733}, quantile{1, 0.893}) // of a prompt that is pulled back
-	afterPull    = bend(quantile{0, 8}, quantile{0.05, 135}, quantile{0.1, 228}, quantile{0.25, 388}, quantile{0.5, 970}, quantile{0.75, 1707}, quantile{0.9, 3394}, quantile{0.99, 6805}, quantile{1, 9063})
-	anew         = bend(quantile{0, 0.071}, quantile{0.1, 0.263}, quantile{0.25, 0.5}, quantile{0.5, 1.195}, quantile{0.75, 2.742}, quantile{0.9, 4.78}, quantile{1, 8}) // length against the prompt before
-	otherModel   = 0.41                                                                                                                                                  // share of prompts begun anew for another model
+	newBlocks    = &curve{points: []quantile{{0, 1}, {0.01, 2}, {0.1, 3}, {0.25, 5}, {0.5, 10}, {0.75, 24}, {0.9, 55}, {0.95, 94}, {0.99, 245}, {0.999, 943}, {1, 3673}}}
+	editedBlocks = &curve{points: []quantile{{0, 2}, {0.75, 3}, {0.9, 8}, {0.95, 21}, {1, 231}}}
+	afterEdit    = &curve{points: []quantile{{0, 3}, {0.25, 5}, {0.5, 6}, {0.75, 17}, {0.9, 58}, {1, 876}}}
+	kept         = &curve{points: []quantile{{0, 0.004}, {0.05, 0.039}, {0.25, 0.081}, {0.5, 0.111}, {0.75, 0.212}, {0.9, 0.412}, {0.99, 0.733}, {1, 0.893}}} // of a prompt that is pulled back
+	afterPull    = &curve{points: []quantile{{0, 8}, {0.05, 135}, {0.1, 228}, {0.25, 388}, {0.5, 970}, {0.75, 1707}, {0.9, 3394}, {0.99, 6805}, {1, 9063}}}
+	anew         = &curve{points: []quantile{{0, 0.071}, {0.1, 0.263}, {0.25, 0.5}, {0.5, 1.195}, {0.75, 2.742}, {0.9, 4.78}, {1, 8}}} // length against the prompt before
+	otherModel   = 0.41                                                                                                                // share of prompts begun anew for another model
 )
 
 // Completions and times. A completion takes a second or two and then some time for each token.
 var (
-	completion = bend(quantile{0, 0}, quantile{0.0006, 1}, quantile{0.01, 58}, quantile{0.1, 105}, quantile{0.25, 137}, quantile{0.5, 216}, quantile{0.75, 430}, quantile{0.9, 898}, quantile{0.95, 1580}, quantile{0.99, 3687}, quantile{0.999, 8262}, quantile{1, 18_195})
-	firstToken = bend(quantile{0, 0.45}, quantile{0.1, 1.61}, quantile{0.5, 2.51}, quantile{0.75, 3.5}, quantile{0.9, 6.59}, quantile{0.99, 19.56}, quantile{1, 59.46})
+	completion = &curve{points: []quantile{{0, 0}, {0.0006, 1}, {0.01, 58}, {0.1, 105}, {0.25, 137}, {0.5, 216}, {0.75, 430}, {0.9, 898}, {0.95, 1580}, {0.99, 3687}, {0.999, 8262}, {1, 18_195}}}
+	firstToken = &curve{points: []quantile{{0, 0.45}, {0.1, 1.61}, {0.5, 2.51}, {0.75, 3.5}, {0.9, 6.59}, {0.99, 19.56}, {1, 59.46}}}
 
 	answerBase  = 2.1
 	answerToken = 0.0158
-	answerPace  = bend(quantile{0, 0.55}, quantile{0.05, 0.72}, quantile{0.25, 0.87}, quantile{0.5, 1}, quantile{0.75, 1.18}, quantile{0.95, 1.55}, quantile{0.99, 2}, quantile{0.999, 5}, quantile{1, 20})
+	answerPace  = &curve{points: []quantile{{0, 0.55}, {0.05, 0.72}, {0.25, 0.87}, {0.5, 1}, {0.75, 1.18}, {0.95, 1.55}, {0.99, 2}, {0.999, 5}, {1, 20}}}
 	answerMost  = 300.03
 
-	thinkAfterTools = bend(quantile{0, 0.1}, quantile{0.01, 2.33}, quantile{0.1, 3.93}, quantile{0.25, 5.28}, quantile{0.5, 8.52}, quantile{0.75, 18.98}, quantile{0.9, 68.4}, quantile{0.95, 149.57}, quantile{0.99, 610.25}, quantile{0.999, 3101}, quantile{1, 12_000})
-	thinkAfterTurn  = bend(quantile{0, 0.5}, quantile{0.01, 2.29}, quantile{0.1, 5.59}, quantile{0.25, 58.6}, quantile{0.5, 211}, quantile{0.75, 930}, quantile{0.9, 3004}, quantile{0.95, 7858}, quantile{0.99, 39_529}, quantile{1, 77_590})
-	thinkUnknown    = bend(quantile{0, 0.5}, quantile{0.1, 4}, quantile{0.5, 10}, quantile{0.75, 23}, quantile{0.9, 70}, quantile{0.99, 700}, quantile{1, 20_000})
+	thinkAfterTools = &curve{points: []quantile{{0, 0.1}, {0.01, 2.33}, {0.1, 3.93}, {0.25, 5.28}, {0.5, 8.52}, {0.75, 18.98}, {0.9, 68.4}, {0.95, 149.57}, {0.99, 610.25}, {0.999, 3101}, {1, 12_000}}}
+	thinkAfterTurn  = &curve{points: []quantile{{0, 0.5}, {0.01, 2.29}, {0.1, 5.59}, {0.25, 58.6}, {0.5, 211}, {0.75, 930}, {0.9, 3004}, {0.95, 7858}, {0.99, 39_529}, {1, 77_590}}}
+	thinkUnknown    = &curve{points: []quantile{{0, 0.5}, {0.1, 4}, {0.5, 10}, {0.75, 23}, {0.9, 70}, {0.99, 700}, {1, 20_000}}}
 )
 
 // Words. Models have names that no vendor has.
 var (
-	streamed     = 0.172                                                                                                                              // share of traces
-	unknownStop  = 0.51                                                                                                                               // of the requests of these; they have no output types either
-	turnEnds     = bend(quantile{0, 0.001}, quantile{0.3, 0.004}, quantile{0.5, 0.014}, quantile{0.75, 0.075}, quantile{0.9, 0.18}, quantile{1, 0.4}) // share of the other requests of a trace that call no tools
+	streamed     = 0.172                                                                                                    // share of traces
+	unknownStop  = 0.51                                                                                                     // of the requests of these; they have no output types either
+	turnEnds     = &curve{points: []quantile{{0, 0.001}, {0.3, 0.004}, {0.5, 0.014}, {0.75, 0.075}, {0.9, 0.18}, {1, 0.4}}} // share of the other requests of a trace that call no tools
 	models       = []weighted[string]{{"synth-large-3", 0.472}, {"synth-medium-3", 0.211}, {"synth-large-4", 0.18}, {"synth-medium-2", 0.106}, {"synth-small-3", 0.016}, {"synth-large-2", 0.015}}
 	smallModel   = "synth-small-3"
 	toolOutput   = []weighted[[]string]{{[]string{"text", "tool_use"}, 0.323}, {[]string{"thinking", "tool_use"}, 0.247}, {[]string{"tool_use"}, 0.237}, {[]string{"text", "thinking", "tool_use"}, 0.193}}
@@ -172,16 +178,16 @@ var (
 // Subagents: 63 in 17 of 710 traces.
 var (
 	withSubagents  = 17.0 / 710
-	subagents      = bend(quantile{0, 1}, quantile{0.3, 2}, quantile{0.6, 3}, quantile{0.9, 8}, quantile{1, 12})
+	subagents      = &curve{points: []quantile{{0, 1}, {0.3, 2}, {0.6, 3}, {0.9, 8}, {1, 12}}}
 	groups         = []weighted[int]{{1, 0.4}, {2, 0.35}, {3, 0.25}} // how many begin together
 	inBackground   = 4.0 / 63
 	subagentTypes  = []weighted[string]{{"Explore", 55.0 / 63}, {"general-purpose", 6.0 / 63}, {"Plan", 2.0 / 63}}
 	sharedByTypes  = 63 // blocks that prompts of all subagents of a trace begin with
-	childRequests  = bend(quantile{0, 2}, quantile{0.1, 4.5}, quantile{0.5, 10.5}, quantile{0.9, 16}, quantile{1, 24})
-	childTools     = bend(quantile{0, 7401}, quantile{0.6, 7771}, quantile{1, 8620})
-	childSystem    = bend(quantile{0, 730}, quantile{0.5, 947}, quantile{1, 2304})
-	childTask      = bend(quantile{0, 300}, quantile{0.5, 1900}, quantile{0.9, 3300}, quantile{1, 8400})
-	childNewBlocks = bend(quantile{0, 2}, quantile{0.1, 10}, quantile{0.25, 30}, quantile{0.5, 65}, quantile{0.75, 120}, quantile{0.9, 200}, quantile{1, 700})
-	childThink     = bend(quantile{0, 0.1}, quantile{0.5, 2.5}, quantile{0.9, 8}, quantile{1, 60})
-	childStart     = bend(quantile{0, 0.05}, quantile{1, 1.1}) // after the answer that asks for it, and so its join
+	childRequests  = &curve{points: []quantile{{0, 2}, {0.1, 4.5}, {0.5, 10.5}, {0.9, 16}, {1, 24}}}
+	childTools     = &curve{points: []quantile{{0, 7401}, {0.6, 7771}, {1, 8620}}}
+	childSystem    = &curve{points: []quantile{{0, 730}, {0.5, 947}, {1, 2304}}}
+	childTask      = &curve{points: []quantile{{0, 300}, {0.5, 1900}, {0.9, 3300}, {1, 8400}}}
+	childNewBlocks = &curve{points: []quantile{{0, 2}, {0.1, 10}, {0.25, 30}, {0.5, 65}, {0.75, 120}, {0.9, 200}, {1, 700}}}
+	childThink     = &curve{points: []quantile{{0, 0.1}, {0.5, 2.5}, {0.9, 8}, {1, 60}}}
+	childStart     = &curve{points: []quantile{{0, 0.05}, {1, 1.1}}} // after the answer that asks for it, and so its join
 )

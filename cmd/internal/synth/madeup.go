@@ -54,7 +54,7 @@ type lane struct {
 	*draws
 	made     *int // blocks of the trace so far
 	prompt   trace.IDs
-	growth   curve
+	growth   *curve
 	longest  int // tokens
 	model    string
 	streamed bool

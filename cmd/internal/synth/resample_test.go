@@ -104,7 +104,7 @@ func TestStretches(t *testing.T) {
 
 // Quantiles of a distribution are those that it was made of, and between them values rise.
 func TestCurves(t *testing.T) {
-	c := bend(quantile{0, 0}, quantile{0.1, 1}, quantile{0.5, 16}, quantile{1, 256})
+	c := &curve{points: []quantile{{0, 0}, {0.1, 1}, {0.5, 16}, {1, 256}}}
 	for share, want := range map[float64]float64{0: 0, 0.05: 0.5, 0.1: 1, 0.3: 4, 0.5: 16, 0.75: 64} {
 		assert.InDelta(t, want, c.at(share), 1e-9, "%v", share)
 	}

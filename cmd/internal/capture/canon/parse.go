@@ -36,15 +36,24 @@ func ParseBehind(format Format, body []byte, memory Memory) (*Prompt, error) {
 	return p, err
 }
 
-// ParseOptions returns what a body says beside its prompt, and nothing of that. Its error is one that Parse has too.
-func ParseOptions(body []byte) (*Prompt, error) {
-	return build(body, ofOptions, messageList{}, func(b *builder) error {
+// ParseOptions returns what a body says beside its prompt, and nothing of that. It does not look at the texts that the memory, which may be
+// nil, has. Its error is one that Parse has too.
+func ParseOptions(format Format, body []byte, memory Memory) (*Prompt, error) {
+	l := messageList{memory: memory}
+	if memory != nil {
+		l.name = format.dialect().list
+	}
+	p, err := build(body, ofOptions, l, func(b *builder) error {
 		if b.values[0].kind != jsonlex.Object {
 			return errNoObject
 		}
 		b.options()
 		return nil
 	})
+	if err == nil {
+		p.List, p.ListStart = nil, 0
+	}
+	return p, err
 }
 
 // ParseOutput returns the segments that the output of a response of OpenAI's Responses adds to its prompt: a JSON list of

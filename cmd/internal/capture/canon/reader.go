@@ -38,6 +38,7 @@ const (
 	ofOptions // of a body, but for what the prompt is made of
 	ofList    // of blocks: messages, items, content
 	ofWholes  // a list whose elements are taken as wholes
+	ofNothing // a list that is taken as a whole, of which the memory may have a part
 	ofBlock   // a message, an item or a block of content
 	ofDetail  // an object of a block, such as source
 )
@@ -115,6 +116,8 @@ func (r *reader) value(at level, k *key) (int32, error) {
 		if r.values[i].known = known; !known && err == nil {
 			err = r.elements(i, at)
 		}
+	case v.kind == jsonlex.Array && at == ofNothing:
+		err = r.skipList(i)
 	default:
 		err = r.lex.Skip()
 	}
@@ -145,8 +148,11 @@ func (r *reader) members(object int32, at level) error {
 		case ofBody:
 			inside = k.inBody
 		case ofOptions:
-			if k.name == "metadata" {
+			switch {
+			case k.name == "metadata":
 				inside = ofDetail
+			case r.list.memory != nil && (k.name == r.list.name || k.name == "tools"):
+				inside = ofNothing
 			}
 		case ofBlock, ofList: // one block where a list may be
 			inside = k.inBlock
@@ -285,13 +291,32 @@ func (l *messageList) begin(list int32, start int) {
 
 // readMessages reads the elements of the list of messages, but for those that the session has seen.
 func (r *reader) readMessages(list int32, element func() error) error {
-	l := &r.list
-	l.begin(list, r.lex.Pos+1)
-	if !l.found {
+	r.list.begin(list, r.lex.Pos+1)
+	if !r.list.found {
 		return r.lex.Array(element)
 	}
-	r.lex.Pos = l.start
-	if err := r.pass(l.prefix.Bytes); err != nil {
+	return r.readFurther(element)
+}
+
+// skipList passes a list of messages or of tools.
+func (r *reader) skipList(list int32) error {
+	if r.values[list].named("tools") {
+		if known, err := r.tools(); known || err != nil {
+			return err
+		}
+		return r.lex.Skip()
+	}
+	r.list.begin(list, r.lex.Pos+1)
+	if !r.list.found {
+		return r.lex.Skip()
+	}
+	return r.readFurther(r.lex.Skip)
+}
+
+// readFurther reads the elements of the list of messages behind those that the session has seen.
+func (r *reader) readFurther(element func() error) error {
+	r.lex.Pos = r.list.start
+	if err := r.pass(r.list.prefix.Bytes); err != nil {
 		return err
 	}
 	r.lex.MaxDepth-- // the lexer did not see the bracket

@@ -74,12 +74,16 @@ func TestCopiesStayWithinTheBudget(t *testing.T) {
 		c.Exchange = hoarder{c.Exchange.(*note), &mu, &chunks}
 		return c
 	})
-	n := w.carried(t, 1<<20, 5)
-	require.Equal(t, []error{ErrBudget}, n.upload)
-	require.True(t, n.arrival.room)
-	require.LessOrEqual(t, w.proxy.CopyBytes(), int64(limit))
-	require.Greater(t, w.proxy.CopyBytes(), int64(limit*9/10))
-	n = w.carried(t, 10, 5)
+	for _, c := range []struct {
+		size, used int
+		err        error
+	}{{200 << 10, 256 << 10, nil}, {1 << 20, 256 << 10, ErrBudget}, {20 << 10, 288 << 10, nil}, {20 << 10, 320 << 10, nil}} {
+		n := w.carried(t, c.size, 5)
+		require.Equal(t, []error{c.err}, n.upload)
+		require.True(t, n.arrival.room)
+		require.Equal(t, int64(c.used), w.proxy.CopyBytes())
+	}
+	n := w.carried(t, 10, 5)
 	require.Equal(t, []error{ErrBudget}, n.upload)
 	require.Equal(t, ErrBudget, n.ends[0].ReplyLost)
 	require.False(t, n.arrival.room)
@@ -136,6 +140,15 @@ func TestObserversMayWantNoCopies(t *testing.T) {
 		require.Equal(t, "rrrrr", string(body))
 	}
 	http.DefaultClient.CloseIdleConnections()
+}
+
+// copy returns a chunk with the first bytes of p.
+func (b *budget) copy(p []byte, at int64) *Chunk {
+	c := b.take(int64(min(len(p), longest)), at)
+	if c != nil {
+		c.n = copy(c.buffer, p)
+	}
+	return c
 }
 
 // A chunk holds what was copied until its release, and the budget counts the buffers that are out, in any order.
@@ -195,18 +208,47 @@ func TestReleasedChunksAreOverwritten(t *testing.T) {
 	require.Equal(t, "secret", string(c.Bytes()))
 }
 
-// Bytes of one read that are longer than the longest buffer come as several chunks.
+// Bytes of a reply's read that are longer than its longest buffer come as several chunks.
 func TestLongReadsComeInSeveralChunks(t *testing.T) {
 	o := newNotes()
-	w := watch{budget: &budget{limit: 1 << 20}, limits: &Options{RequestCopy: 1 << 20, ReplyCopy: 1 << 20}}
+	w := watch{budget: &budget{limit: 1 << 20}, limits: &Options{ReplyCopy: 1 << 20}}
 	w.begin(o.Arrive(&Arrival{}), true)
 	text := strings.Repeat("0123456789", 10_000)
-	w.uploaded([]byte(text), 0, nil)
 	w.replied([]byte(text), 0)
 	w.end(End{})
 	n := o.one(t)
-	require.Equal(t, text, string(n.request))
 	require.Equal(t, text, string(n.reply))
-	require.Equal(t, 4, n.chunks)
+	require.Len(t, n.replyAt, 4)
 	require.Zero(t, w.budget.used.Load())
+}
+
+// The body of a request comes as one chunk, or as several of 8 MiB, however it is read. Its buffer is at most eight times what has come, and
+// as long as declared, whatever is declared; without that at most twice as long.
+func TestUploadsComeInOneChunk(t *testing.T) {
+	body := []byte(strings.Repeat("0123456789", 2<<20))
+	rapid.Check(t, func(t *rapid.T) {
+		size := rapid.OneOf(rapid.IntRange(1, 5000), rapid.IntRange(1, 1<<20), rapid.SampledFrom([]int{8 << 20, 8<<20 + 1, 20 << 20})).Draw(t, "size")
+		read := rapid.SampledFrom([]int{1000, 32 << 10, 33 << 10, 1 << 20}).Draw(t, "read")
+		o := newNotes()
+		w := watch{budget: &budget{limit: 1 << 30}, limits: &Options{RequestCopy: 1 << 30}}
+		w.upload.declared = int64(rapid.SampledFrom([]int{-1, size, size, size - 1, 1 << 29}).Draw(t, "declared"))
+		w.begin(o.Arrive(&Arrival{}), true)
+		for at := 0; at < size; at += read {
+			to := min(size, at+read)
+			w.uploaded(body[at:to], 0, nil)
+			if used := w.budget.used.Load(); used > max(512, 16*int64(to)) || w.upload.declared < 0 && used > max(512, 4*int64(to)) {
+				t.Fatalf("%d bytes take %d", to, used)
+			}
+		}
+		whole := rapid.Bool().Draw(t, "whole")
+		w.uploaded(nil, 0, map[bool]error{true: io.EOF, false: io.ErrUnexpectedEOF}[whole])
+		w.end(End{})
+		n := <-o.ended
+		if whole && (string(n.request) != string(body[:size]) || n.chunks != (size+8<<20-1)>>23) {
+			t.Fatalf("%d bytes in %d chunks, want %d", len(n.request), n.chunks, size)
+		}
+		if used := w.budget.used.Load(); used != 0 {
+			t.Fatalf("%d used", used)
+		}
+	})
 }

@@ -67,7 +67,7 @@ func (p *Proxy) arrive(w http.ResponseWriter, r *http.Request) *exchange {
 	}
 	x.ctx, x.cancel = context.WithCancel(ctx)
 	x.untie = context.AfterFunc(p.running, x.cancel)
-	x.watch.budget, x.watch.limits = p.copies, &p.o
+	x.watch.budget, x.watch.limits, x.watch.upload.declared = p.copies, &p.o, r.ContentLength
 	x.observe(&Arrival{At: now, Session: session, Agent: agent, Method: r.Method, Path: path, Header: r.Header, RemoteAddr: r.RemoteAddr, room: p.copies.ample()})
 	x.body.of(x)
 	return x

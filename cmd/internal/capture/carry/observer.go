@@ -36,8 +36,8 @@ type Course struct {
 // Exchange observes one request and its reply. No call may block, wait for a lock that is held while somebody works or
 // writes, or keep a slice of a header that it changes. RequestChunk and RequestEnd may run beside Head and ReplyChunk.
 type Exchange interface {
-	// RequestChunk gives a copy of the next bytes of the body. The chunk now belongs to the exchange, which releases it.
-	// After false no more chunks come, of the request or of the reply.
+	// RequestChunk gives a copy of the next bytes of the body: of one of up to 8 MiB, all at its end. The chunk now belongs to the
+	// exchange, which releases it. After false no more chunks come, of the request or of the reply.
 	RequestChunk(*Chunk) bool
 	// RequestEnd comes once, before End: nil after the whole body, else why its copy is not whole, as one of ErrOversize,
 	// ErrBudget and errUpload.
@@ -100,15 +100,20 @@ type watch struct {
 	deaf   atomic.Bool // no more copies
 	failed atomic.Bool // the observer panicked: no more calls but End
 
-	upload struct { // the server's goroutine and that of the transport meet here
-		sync.Mutex
-		ended  bool
-		bytes  int64
-		copied int64
-	}
+	upload                  uploading
 	replyBytes, replyCopied int64
 	replyLimit              int64
 	replyLost               error
+}
+
+// uploading is the body of a request as far as it has come. The server's goroutine and that of the transport meet here.
+type uploading struct {
+	sync.Mutex
+	ended    bool
+	bytes    int64
+	copied   int64
+	declared int64  // its length; below 0 where that is not known
+	open     *Chunk // its end, which is not handed on yet; nil: none
 }
 
 // begin starts to watch an exchange in the way that its observer answered (course). Bodies are copied only if the budget of copies has
@@ -149,8 +154,8 @@ func (w *watch) uploaded(p []byte, at int64, err error) {
 	if len(p) > 0 && !w.deaf.Load() && !w.upload.ended {
 		if w.upload.copied += int64(len(p)); w.upload.copied > w.limits.RequestCopy {
 			w.ended(ErrOversize)
-		} else if lost := w.give(p, at, false); lost != nil {
-			w.ended(lost)
+		} else if !w.gather(p, at) {
+			w.ended(ErrBudget)
 		}
 	}
 	switch {
@@ -175,18 +180,73 @@ func (w *watch) ended(err error) {
 		return
 	}
 	w.upload.ended = true
+	if c := w.upload.open; c != nil {
+		if w.upload.open = nil; err == nil && !w.deaf.Load() {
+			w.hand(c, false)
+		} else {
+			c.Release()
+		}
+	}
 	w.tell(func() { w.x.RequestEnd(err) })
 }
 
-// give hands copies of p to the observer; the error says why not.
-func (w *watch) give(p []byte, at int64, reply bool) error {
+// mostAhead is how many times what has come of a body the buffer may be that waits for the rest: a client that declares a length and sends
+// nothing takes little of the budget.
+const mostAhead = 8
+
+// gather copies p behind what has come of the request's body. It reports false where the budget has no room.
+func (w *watch) gather(p []byte, at int64) bool {
+	u := &w.upload
 	for len(p) > 0 && !w.deaf.Load() {
-		c := w.budget.copy(p, at)
+		if u.open == nil || u.open.n == len(u.open.buffer) {
+			if u.open != nil && u.open.class == len(sizes)-1 {
+				full := u.open
+				u.open = nil
+				w.hand(full, false)
+				continue
+			}
+			c := w.budget.take(u.room(len(p)), at)
+			if c == nil {
+				return false
+			}
+			if u.open != nil {
+				c.n = copy(c.buffer, u.open.Bytes())
+				u.open.Release()
+			}
+			u.open = c
+		}
+		n := copy(u.open.buffer[u.open.n:], p)
+		u.open.n += n
+		p = p[n:]
+	}
+	return true
+}
+
+// room returns the buffer that is wanted for what is open and behind it n bytes, which are counted as copied, with what may follow.
+func (u *uploading) room(n int) int64 {
+	least := int64(n)
+	if u.open != nil {
+		least += int64(u.open.n)
+	}
+	switch rest := u.declared - u.copied; {
+	case u.declared < 0:
+		return max(least, 2*u.copied)
+	case rest > 0:
+		return max(least, min(least+rest, mostAhead*u.copied))
+	}
+	return least
+}
+
+// give hands copies of p, of a reply, to the observer; the error says why not.
+func (w *watch) give(p []byte, at int64) error {
+	for len(p) > 0 && !w.deaf.Load() {
+		c := w.budget.take(int64(min(len(p), longest)), at)
 		if c == nil {
 			return ErrBudget
 		}
+		c.n = copy(c.buffer, p)
 		p = p[c.n:]
-		w.hand(c, reply)
+		w.hand(c, true)
 	}
 	return nil
 }
@@ -236,7 +296,7 @@ func (w *watch) replied(p []byte, at int64) {
 		w.replyLost = ErrOversize
 		return
 	}
-	w.replyLost = w.give(p, at, true)
+	w.replyLost = w.give(p, at)
 }
 
 // end tells the observer of the end, after that of the upload.
@@ -253,8 +313,13 @@ func (w *watch) end(e End) {
 	w.x.End(e)
 }
 
-// sizes are the lengths of pooled buffers, from that of an event of a stream to that of a read.
-var sizes = [...]int{512, 1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10}
+// sizes are the lengths of pooled buffers, from that of an event of a stream to that of a body.
+var sizes = [...]int{
+	512, 1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10, longest, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20, 2 << 20, 4 << 20, 8 << 20,
+}
+
+// longest is the buffer of a piece of a reply.
+const longest = 32 << 10
 
 // budget bounds the bytes of all copies that are alive.
 type budget struct {
@@ -266,10 +331,10 @@ type budget struct {
 // ample reports whether a new exchange may begin to copy: at most nine tenths are used.
 func (b *budget) ample() bool { return b.used.Load() <= b.limit-b.limit/10 }
 
-// copy returns a chunk with the bytes of p, at most the longest buffer; nil when the budget has no room.
-func (b *budget) copy(p []byte, at int64) *Chunk {
+// take returns an empty chunk for n bytes, at most the longest buffer; nil when the budget has no room.
+func (b *budget) take(n, at int64) *Chunk {
 	class := 0
-	for class < len(sizes)-1 && len(p) > sizes[class] {
+	for class < len(sizes)-1 && n > int64(sizes[class]) {
 		class++
 	}
 	if b.used.Add(int64(sizes[class])) > b.limit {
@@ -280,7 +345,7 @@ func (b *budget) copy(p []byte, at int64) *Chunk {
 	if c == nil {
 		c = &Chunk{budget: b, class: class, buffer: make([]byte, sizes[class])}
 	}
-	c.At, c.n = at, copy(c.buffer, p)
+	c.At, c.n = at, 0
 	c.alive.Store(true)
 	return c
 }

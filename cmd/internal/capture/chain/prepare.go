@@ -244,29 +244,50 @@ func (s *signer) chain(before short, segments []canon.Segment) []short {
 	return digests
 }
 
-// reading is a body that is read, and what is known of it.
-type reading struct {
-	tree *Tree
+// Reading is a body that is read, and what is known of it.
+type Reading struct {
+	tree   *Tree
+	format canon.Format
+	text   []byte
 	repeated
 	like *outside // of a body with the same tools
 }
 
-// Read is canon.Parse and Prepare of a body. Messages and tools that the session has had with the same bytes are not parsed again, so that a
+// Begin looks for the beginning of a body among those that the session has had, byte for byte. The body must not change while the reading is
+// in use.
+func (t *Tree) Begin(format canon.Format, body []byte) *Reading {
+	return &Reading{tree: t, format: format, text: body, repeated: t.recognize(format, body)}
+}
+
+// Of reports whether the reading is of a session, and Found that this has had the beginning of the body.
+func (r *Reading) Of(t *Tree) bool { return r.tree == t }
+
+// Found is described at Of.
+func (r *Reading) Found() bool { return r.before != nil }
+
+// Options is canon.ParseOptions of the body, but looks at nothing that the session has had.
+func (r *Reading) Options() (*canon.Prompt, error) { return canon.ParseOptions(r.format, r.text, r) }
+
+// Read is canon.Parse and Prepare of the body. Messages and tools that the session has had with the same bytes are not parsed again, so that a
 // body costs what it adds. The prompt lacks what is not parsed: segments, and ids of results. One that names a response is parsed as a whole
 // and not prepared: the response may become known before its turn comes.
-func (t *Tree) Read(format canon.Format, body []byte) (*canon.Prompt, *Prepared, error) {
-	r := &reading{tree: t, repeated: t.recognize(format, body)}
-	prompt, prepared, err := r.read(format, body)
+func (r *Reading) Read() (*canon.Prompt, *Prepared, error) {
+	prompt, prepared, err := r.read()
 	if err != nil && r.before != nil {
 		r.repeated = repeated{} // its messages stand somewhere else, or behind another head
-		return r.read(format, body)
+		return r.read()
 	}
 	return prompt, prepared, err
 }
 
+// Read is Begin and Reading.Read.
+func (t *Tree) Read(format canon.Format, body []byte) (*canon.Prompt, *Prepared, error) {
+	return t.Begin(format, body).Read()
+}
+
 // read parses a body behind the messages that are known, prepares the rest, and keeps both for the next body.
-func (r *reading) read(format canon.Format, text []byte) (*canon.Prompt, *Prepared, error) {
-	prompt, err := canon.ParseBehind(format, text, r)
+func (r *Reading) read() (*canon.Prompt, *Prepared, error) {
+	prompt, err := canon.ParseBehind(r.format, r.text, r)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -274,7 +295,7 @@ func (r *reading) read(format canon.Format, text []byte) (*canon.Prompt, *Prepar
 		if r.before != nil {
 			return nil, nil, errOtherHead
 		}
-		prompt, err = canon.Parse(format, text)
+		prompt, err = canon.Parse(r.format, r.text)
 		return prompt, nil, err
 	}
 	var tools short
@@ -290,12 +311,12 @@ func (r *reading) read(format canon.Format, text []byte) (*canon.Prompt, *Prepar
 	if err != nil {
 		return nil, nil, err
 	}
-	r.see(format, prompt, prepared)
+	r.see(prompt, prepared)
 	return prompt, prepared, nil
 }
 
 // Messages returns what the session has had behind the bracket of a list of messages.
-func (r *reading) Messages(start int) (canon.Prefix, bool) {
+func (r *Reading) Messages(start int) (canon.Prefix, bool) {
 	if r.before == nil || start != r.start {
 		return canon.Prefix{}, false
 	}
@@ -303,7 +324,7 @@ func (r *reading) Messages(start int) (canon.Prefix, bool) {
 }
 
 // Tools returns the length of a list of tools that the session has had.
-func (r *reading) Tools(text []byte) int {
+func (r *Reading) Tools(text []byte) int {
 	t := r.tree
 	t.marks.RLock()
 	defer t.marks.RUnlock()
@@ -327,7 +348,7 @@ func (r *reading) Tools(text []byte) int {
 
 // prepareBehind prepares a prompt whose first messages are known. The error is errOtherHead if these had another head, or stand
 // somewhere else.
-func (r *reading) prepareBehind(p *canon.Prompt, tools short) (*Prepared, error) {
+func (r *Reading) prepareBehind(p *canon.Prompt, tools short) (*Prepared, error) {
 	t := r.tree
 	c, start, err := t.cutter(tools)
 	if err != nil {
@@ -348,11 +369,11 @@ func (r *reading) prepareBehind(p *canon.Prompt, tools short) (*Prepared, error)
 
 // see keeps the messages and the tools of a prompt, to recognize them in the next one. Messages up to the system prompt's last come with
 // the first that is none of it.
-func (r *reading) see(format canon.Format, p *canon.Prompt, prepared *Prepared) {
+func (r *Reading) see(p *canon.Prompt, prepared *Prepared) {
 	t := r.tree
 	t.marks.RLock()
 	defer t.marks.RUnlock()
-	s := &seen{marks: r.known, outside: outside{format: format, start: p.ListStart, stand: prepared.stand}}
+	s := &seen{marks: r.known, outside: outside{format: r.format, start: p.ListStart, stand: prepared.stand}}
 	switch {
 	case p.ToolsText == nil:
 	case p.KnownTools:

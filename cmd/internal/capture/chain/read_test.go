@@ -65,6 +65,9 @@ func TestReadIsParseAndPrepare(t *testing.T) {
 			if format != canon.Responses && rapid.IntRange(0, 3).Draw(rt, "other format") == 0 {
 				format = canon.Chat + canon.Messages - format
 			}
+			options, err := tree.Begin(format, []byte(body)).Options()
+			require.NoError(rt, err, body)
+			require.Equal(rt, optionsOf(rt, format, body), options, body)
 			prompt, prepared, err := tree.Read(format, []byte(body))
 			require.NoError(rt, err, body)
 			if prompt.Prefix.Bytes > 0 {
@@ -84,6 +87,78 @@ func TestReadIsParseAndPrepare(t *testing.T) {
 	})
 	require.NotZero(t, recognized)
 	require.NotZero(t, tools)
+}
+
+// optionsOf returns the options of a body that is read as a whole.
+func optionsOf(t require.TestingT, format canon.Format, body string) *canon.Prompt {
+	p, err := canon.ParseOptions(format, []byte(body), nil)
+	require.NoError(t, err)
+	return p
+}
+
+// reasonOf returns why a body is not read; "" where it is.
+func reasonOf(t require.TestingT, err error) journal.Reason {
+	var own *canon.Error
+	if err != nil {
+		require.ErrorAs(t, err, &own)
+		return own.Reason
+	}
+	return ""
+}
+
+// A body that differs in any byte from one that the session has had, or ends early, is observed as if the session had had none.
+//
+// Covers C-17.
+func TestReadOfChangedBodies(t *testing.T) {
+	head := withTools + `,"stream":true,"metadata":{"user_id":"u_session_1"},"prompt_cache_key":"k"`
+	messages := []string{`{"role":"user","content":"ä a"}`, `{"role":"assistant","content":[{"type":"text","text":"b\\n"}]}`}
+	found, broken := 0, 0
+	for _, headLast := range []bool{true, false} {
+		body := bodyOf(canon.Messages, headLast, head, messages, "")
+		for at := range len(body) {
+			for _, with := range []string{"", `"`, `x`, `,`, `{`, `}`, `[`, `]`, `:`, `\\`, ` `, "\xff"} {
+				changed := body[:at]
+				if with != "" {
+					changed += with + body[at+1:]
+				}
+				was, failed := checkChanged(t, body, []byte(changed))
+				found += was
+				broken += failed
+			}
+		}
+	}
+	require.NotZero(t, found)
+	require.NotZero(t, broken)
+}
+
+// checkChanged compares what a session that has had a body observes of another one with what one that has had none does.
+func checkChanged(t *testing.T, body string, changed []byte) (found, broken int) {
+	tree, plain := newTree(t, counting(), 4), newTree(t, counting(), 4)
+	_, prepared, err := tree.Read(canon.Messages, []byte(body))
+	require.NoError(t, err)
+	_, err = tree.Apply(0, prepared)
+	require.NoError(t, err)
+	apply(t, plain, 0, parse(t, canon.Messages, body))
+
+	r := tree.Begin(canon.Messages, changed)
+	if r.Found() {
+		found++
+	}
+	options, err := r.Options()
+	want, wantErr := canon.ParseOptions(canon.Messages, changed, nil)
+	require.Equal(t, reasonOf(t, wantErr), reasonOf(t, err), "%q", changed)
+	require.Equal(t, want, options, "%q", changed)
+	prompt, wantErr := canon.Parse(canon.Messages, changed)
+	_, prepared, err = r.Read()
+	require.Equal(t, reasonOf(t, wantErr), reasonOf(t, err), "%q", changed)
+	if err != nil {
+		return found, 1
+	}
+	got, err := tree.Apply(1, prepared)
+	require.NoError(t, err)
+	require.Equal(t, apply(t, plain, 1, prompt), got, "%q", changed)
+	require.Equal(t, plain.AppendIDs(nil, 1), tree.AppendIDs(nil, 1))
+	return found, 0
 }
 
 // Messages are recognized only behind their own head, if they were applied, and up to the first that changed.

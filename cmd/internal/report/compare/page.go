@@ -96,8 +96,8 @@ func (c *Comparison) shared() string {
 		if value == "" || slices.ContainsFunc(c.runs, func(r *run) bool { return r.settings[name] != value }) {
 			continue
 		}
-		if name == "dataset" && len(value) > 12 {
-			value = value[:12]
+		if name == "dataset" {
+			value = c.runs[0].datasetText()
 		}
 		list = append(list, name+" "+value)
 	}

@@ -41,8 +41,18 @@ type run struct {
 	warmup   requests      // its instants are before those of requests, on the same clock
 	samples  *interval.Run // nil: the run is not ours, and its samples are those of its requests
 	settings settings
+	inputs   string        // names of the files of the dataset; "": not known
 	lacks    []string      // what is not known, one line each
 	rowsSeed interval.Seed // of the rows of a run that is not ours
+}
+
+// datasetText names the dataset: by its inputs, where they are known, and the beginning of its key.
+func (r *run) datasetText() string {
+	key := shown(r.settings["dataset"])
+	if r.inputs == "" {
+		return key
+	}
+	return r.inputs + " (" + key + ")"
 }
 
 // readRun reads a run: its records, or where it has none the files of AIPerf.
@@ -91,7 +101,7 @@ func readOurs(s Source, name string) (*run, error) {
 		r.Note = partsNote(&r.summary)
 	}
 	r.label, r.gpus = info.Run.Option("label"), info.Run.GPUs()
-	r.settings = settingsOf(&info, rules)
+	r.settings, r.inputs = settingsOf(&info, rules), info.Dataset.Names()
 	return r, nil
 }
 

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/agentx/agentx/replay/measure"
 )
 
 // A setting is shown as a user wrote it: run.json has signs such as < escaped.
@@ -38,4 +40,13 @@ func TestListsAreNeverNull(t *testing.T) {
 	for _, v := range c["verdicts"].([]any) {
 		require.IsType(t, []any{}, v.(map[string]any)["figures"])
 	}
+}
+
+// What all runs share names the dataset as the user did, and its key; without the names of its inputs by the key alone.
+func TestSharedNamesTheDataset(t *testing.T) {
+	m := newModelled(2)
+	m.info.Dataset.Inputs = []measure.Input{{Name: "demo"}}
+	require.Contains(t, compareDirs(t, m.write(t, "a"), m.write(t, "b")).shared(), " · dataset demo ("+shown(m.info.Dataset.Key)+") · ")
+	m.info.Dataset.Inputs[0].Name = ""
+	require.Contains(t, compareDirs(t, m.write(t, "c"), m.write(t, "d")).shared(), " · dataset "+shown(m.info.Dataset.Key)+" · ")
 }

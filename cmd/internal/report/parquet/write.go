@@ -16,6 +16,7 @@ import (
 	"math"
 	"reflect"
 	"strings"
+	"sync"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go/deprecated"
@@ -75,7 +76,7 @@ type column struct {
 }
 
 // columns are the fields of a record by their keys in records.jsonl, in that order. The error has a column for each of its keys.
-var columns = columnsOf(reflect.TypeFor[measure.Record](), "", nil)
+var columns = sync.OnceValue(func() []column { return columnsOf(reflect.TypeFor[measure.Record](), "", nil) })
 
 // columnsOf returns the columns of the fields of a struct. prefix begins their names, above is the index of the struct in a record.
 func columnsOf(t reflect.Type, prefix string, above []int) (list []column) {
@@ -108,12 +109,12 @@ const (
 )
 
 // rowType is the struct of one row: a pointer for each column that may be null, in the order of the columns.
-var rowType = func() reflect.Type {
+var rowType = sync.OnceValue(func() reflect.Type {
 	var fields []reflect.StructField
 	add := func(name string, t reflect.Type, tag string) {
 		fields = append(fields, reflect.StructField{Name: fmt.Sprintf("C%d", len(fields)), Type: t, Tag: reflect.StructTag(`parquet:"` + name + tag + `"`)})
 	}
-	for _, c := range columns {
+	for _, c := range columns() {
 		t := plain(c.kind)
 		if c.optional {
 			add(c.name, reflect.PointerTo(t), ",optional")
@@ -124,7 +125,7 @@ var rowType = func() reflect.Type {
 	add(sentColumn, reflect.TypeFor[int64](), "")
 	add(contentsColumn, reflect.TypeFor[[]float64](), ",list")
 	return reflect.StructOf(fields)
-}()
+})
 
 // plain returns the type that a column has for a field: bool, int64, float64 or string.
 func plain(t reflect.Type) reflect.Type {
@@ -145,9 +146,9 @@ func plain(t reflect.Type) reflect.Type {
 
 // newRow returns a pointer to the row of a record. origin is when its phase started, in nanoseconds since 1970.
 func newRow(r *measure.Record, origin int64) any {
-	row := reflect.New(rowType).Elem()
+	row := reflect.New(rowType()).Elem()
 	from := reflect.ValueOf(r).Elem()
-	for k, c := range columns {
+	for k, c := range columns() {
 		v, err := from.FieldByIndexErr(c.index)
 		if err != nil || c.optional && v.IsZero() { // the record has no error; the field no value
 			continue
@@ -169,12 +170,12 @@ func newRow(r *measure.Record, origin int64) any {
 			to.Set(v.Convert(to.Type()))
 		}
 	}
-	row.Field(len(columns)).SetInt(origin + int64(r.Sent))
+	row.Field(len(columns())).SetInt(origin + int64(r.Sent))
 	times := make([]float64, 0, r.Contents.Len())
 	for at := range r.Contents.All() {
 		times = append(times, at.Seconds())
 	}
-	row.Field(len(columns) + 1).Set(reflect.ValueOf(times))
+	row.Field(len(columns()) + 1).Set(reflect.ValueOf(times))
 	return row.Addr().Interface()
 }
 
@@ -235,8 +236,8 @@ func newWriter(to io.Writer) (*tableWriter, error) {
 	}
 	w := &tableWriter{to: to, zstd: encoder}
 	w.meta.Version = 1
-	w.meta.Schema = append(w.meta.Schema, format.SchemaElement{NumChildren: thrift.New(int32(rowType.NumField()))})
-	for field := range rowType.Fields() {
+	w.meta.Schema = append(w.meta.Schema, format.SchemaElement{NumChildren: thrift.New(int32(rowType().NumField()))})
+	for field := range rowType().Fields() {
 		name, _, _ := strings.Cut(field.Tag.Get("parquet"), ",")
 		c := &chunk{path: []string{name}, optional: field.Type.Kind() == reflect.Pointer, list: field.Type.Kind() == reflect.Slice}
 		element := field.Type

@@ -31,7 +31,8 @@ type Config struct {
 	MaxModelLen        int     `json:"max_model_len,omitempty"` // 0: none
 	GPUsPerWorker      int     `json:"gpus_per_worker"`
 	Timing             Source  `json:"timing"`
-	Fit                *Fit    `json:"fit,omitempty"` // nil: it was not fitted to a run
+	Tiers              []Tier  `json:"kv_tiers,omitempty"` // below the pool, the fastest first
+	Fit                *Fit    `json:"fit,omitempty"`      // nil: it was not fitted to a run
 }
 
 // Fit says to what an engine was fitted, and how far off it is.
@@ -51,9 +52,17 @@ type Source struct {
 func (f *Fit) String() string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(f.Errors)) {
-		list = append(list, fmt.Sprintf("%s %+.1f %%", name, 100*f.Errors[name]))
+		list = append(list, fmt.Sprintf("%s %+.1f %s", name, 100*f.Errors[name], ErrorUnit(name)))
 	}
 	return strings.Join(list, ", ")
+}
+
+// ErrorUnit returns the unit of the error of a figure: points, of a share.
+func ErrorUnit(name string) string {
+	if name == "hit_rate" {
+		return "points"
+	}
+	return "%"
 }
 
 // The engine types, modes of preemption and timings of transfers.
@@ -71,10 +80,15 @@ const defaultBlockSize = 64
 
 // HandOff returns the nanoseconds in which the blocks of so many tokens move to another worker: doc/spec/simulate.md 7.3.
 func (c Config) HandOff(tokens int) int64 {
-	if c.KVTransferGBPerS == 0 {
+	return moves(tokens, c.KVBytesPerToken, c.KVTransferGBPerS)
+}
+
+// moves returns the nanoseconds in which so many tokens of so many bytes pass a link; one of 0 GB/s takes no time.
+func moves(tokens int, bytes, gbPerS float64) int64 {
+	if gbPerS == 0 {
 		return 0
 	}
-	return int64(min(math.RoundToEven(float64(tokens)*c.KVBytesPerToken/c.KVTransferGBPerS), 1<<60))
+	return int64(min(math.RoundToEven(float64(tokens)*bytes/gbPerS), 1<<60))
 }
 
 // Default returns the default configuration of an engine.
@@ -134,6 +148,7 @@ func (c Config) Validate() error {
 		k.Wrong("kv_bytes_per_token %g at kv_transfer_gb_s %g: a token moves in %.3g s, want at most %g s",
 			c.KVBytesPerToken, c.KVTransferGBPerS, float64(perToken)/1e9, maxHandOff/1e9)
 	}
+	c.checkTiers(&k)
 	if c.Timing.Formula != nil {
 		if err := c.Timing.Formula.Validate(); err != nil {
 			k.Wrong("%w", err)

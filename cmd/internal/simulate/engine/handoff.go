@@ -106,5 +106,5 @@ func (w *Worker) Interrupt(now int64, begun bool) {
 	}
 }
 
-// handed reports whether a waiting request has its prompt from another worker.
-func handed(r *Request) bool { return r.computed > 0 && r.computed >= r.Prompt }
+// handed reports whether a waiting request has its blocks: its prompt is from another worker, or the beginning was loaded.
+func handed(r *Request) bool { return r.leases.blocks > 0 }

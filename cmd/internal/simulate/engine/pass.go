@@ -75,7 +75,7 @@ func (w *Worker) watch() {
 	if w.idle++; w.pass.progress {
 		w.idle = 0
 	}
-	w.blocked = w.rules.role != Aggregated && (len(w.running) == 0 || w.sglang != nil && w.pass.prefills == 0) && !w.pass.progress && !w.pass.preempted
+	w.blocked = (w.rules.role != Aggregated || len(w.loads) > 0) && (len(w.running) == 0 || w.sglang != nil && w.pass.prefills == 0) && !w.pass.progress && !w.pass.preempted
 	if w.idle > w.maxIdlePasses() && w.stuck == nil {
 		w.stuck = append(w.Batch(), w.Queued()...)[0]
 	}
@@ -188,22 +188,31 @@ func (w *Worker) admit(now int64) {
 		if r == nil {
 			return
 		}
-		cached := 0
-		if !handed(r) {
+		cached, own := 0, handed(r)
+		if !own {
 			cached = w.findHits(r)
 			if w.rules.gate && !w.fits(r) {
 				w.hits.reset()
 				return
 			}
+			if w.load(r, now) {
+				continue
+			}
 		}
 		w.waiting.remove(i)
 		before := w.pass.budget
 		if !w.advance(r, cached) {
-			w.dropHits(r)
+			if !own {
+				w.dropHits(r)
+			}
 			w.waiting.pushFront(r)
 			return
 		}
 		w.running = append(w.running, r)
+		if own && w.landed > 0 {
+			w.landed--
+			cached = (r.held + r.loading) * w.rules.blockSize
+		}
 		w.admitted(r, now, cached)
 		if w.pass.budget == before && w.pass.budget == 0 {
 			return
@@ -212,9 +221,9 @@ func (w *Worker) admit(now int64) {
 }
 
 // candidate returns the request that enters next, and its place among those that wait: the first; while others wait for blocks to be handed
-// over to, the first that has its own. r is nil where none can.
+// over to, or some that were loaded, the first that has its own. r is nil where none can.
 func (w *Worker) candidate() (i int, r *Request) {
-	if w.expected.len() == 0 {
+	if w.expected.len()+w.landed == 0 {
 		return 0, w.head()
 	}
 	if i = slices.IndexFunc(w.waiting.all(), handed); i < 0 {
@@ -360,11 +369,7 @@ func (w *Worker) publishRun(r *Request, first int, numbers Run) {
 // reserve leases the blocks of the first before+want tokens of a request. It preempts requests where the pool has none left, and returns
 // how many of the want tokens may be computed; false when the request must wait, or was preempted itself.
 func (w *Worker) reserve(r *Request, before, want int) (int, bool) {
-	if r.leases.list == nil {
-		if n := len(w.lists); n > 0 {
-			r.leases.list, w.lists = w.lists[n-1], w.lists[:n-1]
-		}
-	}
+	w.newList(r)
 	target := blocksOf(before+want, w.rules.blockSize)
 	if w.rules.partial {
 		return w.reservePartly(r, before, want, target)
@@ -384,6 +389,13 @@ func (w *Worker) reserve(r *Request, before, want int) (int, bool) {
 		w.publishAllocated(r)
 	}
 	return want, true
+}
+
+// newList gives a request that has none a list of leases, of one that has ended.
+func (w *Worker) newList(r *Request) {
+	if n := len(w.lists); n > 0 && r.leases.list == nil {
+		r.leases.list, w.lists = w.lists[n-1], w.lists[:n-1]
+	}
 }
 
 // has reports whether the pool has room for so many new blocks while the blocks that the request found in the cache stay there.
@@ -632,7 +644,7 @@ func (w *Worker) recordPass(now int64) {
 
 // recordQueue fills the record with the requests that wait, for their first pass or after a preemption.
 func (w *Worker) recordQueue() {
-	waiting := w.waiting.all()
+	waiting := w.Queued()
 	if w.rules.role == Decode {
 		all := slices.Concat(waiting, w.expected.all(), w.reserved.all())
 		w.record.QueuedPrefill = Group{}

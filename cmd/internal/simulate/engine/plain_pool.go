@@ -111,7 +111,7 @@ func (p *plainPool) forget(s int32, chain uint32) {
 		p.copies[chain] = newer
 	default:
 		delete(p.copies, chain)
-		p.log.add(chain, 1, true)
+		p.lost(chain, 1)
 	}
 }
 
@@ -179,7 +179,7 @@ func (p *plainPool) publish(l *leases, first int, numbers Run) {
 		there, ok := p.copies[chain]
 		if !ok {
 			p.copies[chain] = s
-			p.log.add(chain, 1, false)
+			p.shown(chain, 1)
 			continue
 		}
 		for p.slots[there].newer != none {

@@ -46,6 +46,25 @@ type usage struct {
 	blocks, active, inactive int
 	evictions                int64
 	log                      *eventLog // nil: the caller does not ask
+	below                    *below    // nil: there is no tier below the pool
+}
+
+// shown notes that blocks have become visible: those leave the tiers below.
+func (u *usage) shown(first uint32, count int) {
+	u.log.add(first, count, false)
+	if u.below != nil {
+		for _, t := range u.below.list {
+			t.remove(Run{first, uint32(count)})
+		}
+	}
+}
+
+// lost notes that blocks were evicted and have no copy: those go to the first tier below.
+func (u *usage) lost(first uint32, count int) {
+	u.log.add(first, count, true)
+	if u.below != nil {
+		u.below.put(0, Run{first, uint32(count)})
+	}
 }
 
 func (u *usage) state() *usage { return u }
@@ -371,7 +390,7 @@ func (p *extents) evict(count int) {
 			p.log.addPrivate(true)
 		case n < int(e.count) && p.alone(at):
 			e.count -= int32(n)
-			p.log.add(e.key-1+uint32(e.count), n, true)
+			p.lost(e.key-1+uint32(e.count), n)
 		default:
 			if n < int(e.count) {
 				at = p.split(at, e.count-int32(n))
@@ -400,7 +419,7 @@ func (p *extents) forget(at int32) {
 		p.list[c].newer = e.newer
 	case e.newer == none:
 		p.index.remove(chain)
-		p.log.add(chain, int(e.count), true)
+		p.lost(chain, int(e.count))
 	default:
 		p.index.put(chain, e.newer)
 	}
@@ -476,7 +495,7 @@ func (p *extents) register(l *leases, k int, chain uint32) {
 	e.key, e.newer = chain+1, none
 	if there == none {
 		p.index.put(chain, at)
-		p.log.add(chain, int(e.count), false)
+		p.shown(chain, int(e.count))
 		return
 	}
 	for p.list[there].newer != none {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"testing"
@@ -35,6 +36,16 @@ func randomOptions(draw *rand.Rand) Options {
 	return Options{Config: c, Timing: NewTiming(c, nil), Switches: switches, Role: Role(draw.IntN(3)), Gaps: &Gaps{}}
 }
 
+// randomTiers gives an engine tiers, and the switches that they need.
+func randomTiers(draw *rand.Rand, o *Options) {
+	o.Config.KVBytesPerToken = 1e6
+	for n := range 1 + draw.IntN(3) {
+		o.Config.Tiers = append(o.Config.Tiers, Tier{Name: fmt.Sprint(n), Size: fmt.Sprint(draw.IntN(40)), GBPerS: float64(draw.IntN(3)) / 2, Policy: []string{"", tierFIFO}[draw.IntN(2)]})
+	}
+	o.Config.Type = VLLM
+	o.Switches, _ = preset.Named([]string{preset.Default, "dynamo-1.6"}[draw.IntN(2)])
+}
+
 // randomRequests returns requests whose chains are paths of one tree.
 func randomRequests(draw *rand.Rand, c Config) (list []*Request) {
 	for n := range 1 + draw.IntN(12) {
@@ -57,12 +68,17 @@ func checkPool(t *testing.T, w *Worker) {
 	for _, r := range w.running {
 		require.GreaterOrEqual(t, r.leases.blocks*w.rules.blockSize, r.computed)
 	}
-	for _, r := range w.waiting.all() {
-		require.Empty(t, r.leases.list)
+	holding := w.running
+	for k, r := range w.Queued() {
+		if k < len(w.loads) || handed(r) {
+			holding = append(holding[:len(holding):len(holding)], r)
+		} else {
+			require.Empty(t, r.leases.list)
+		}
 	}
 	require.LessOrEqual(t, w.used.active+w.used.inactive, w.rules.blocks)
 	if p, ok := w.pool.(*extents); ok {
-		p.check(t, w.running)
+		p.check(t, holding)
 	}
 	if w.sglang != nil {
 		w.sglang.tree.check(t, w.running)
@@ -159,17 +175,23 @@ func playRandom(t *testing.T, seed uint64, ended, preempted *int) {
 	draw := rand.New(rand.NewPCG(seed, 1))
 	o := randomOptions(draw)
 	o.Plain = draw.IntN(2) == 0
+	if seed%8 == 1 || seed%8 == 4 {
+		randomTiers(rand.New(rand.NewPCG(seed, 9)), &o)
+	}
 	prompts, computed := 0, 0
 	o.Observe = func(p *Pass) { computed += p.Prefill.Tokens }
 	w := New(o)
 	list := randomRequests(draw, o.Config)
 	left, completed, checked := list, 0, 0
-	for now := int64(0); w.Ready() || w.Busy() || len(left) > 0; {
-		for len(left) > 0 && (!w.Ready() || draw.IntN(3) == 0) {
+	for now := int64(0); w.HasWork() && (w.Ready(now) || w.Wake() < never) || w.Busy() || len(left) > 0; {
+		for len(left) > 0 && (!w.Ready(now) || draw.IntN(3) == 0) {
 			w.Submit(now, left[0], w.Busy() && draw.IntN(2) == 0)
 			left = left[1:]
 		}
 		if !w.Busy() {
+			if !w.Ready(now) {
+				now = w.Wake()
+			}
 			w.Start(now)
 			if w.Stuck() != nil {
 				break

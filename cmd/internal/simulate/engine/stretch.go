@@ -66,7 +66,7 @@ func (w *Worker) pureDecode() (passes, length int, ok bool) {
 // headMustWait reports whether the waiting head stays where it is while nothing but blocks of running requests changes.
 func (w *Worker) headMustWait() bool {
 	r := w.waiting.first()
-	if !w.rules.gate || handed(r) || w.impossible(r) {
+	if !w.rules.gate || w.landed > 0 || handed(r) || w.impossible(r) {
 		return false
 	}
 	w.findHits(r)
@@ -105,7 +105,7 @@ func (w *Worker) passesWithin(passes int) int {
 
 // planLengths computes the ends of passes that read the known lengths.
 func (w *Worker) planLengths(now int64, passes, length int) {
-	n := len(w.running)
+	n, until := len(w.running), w.nextLoad()
 	ends, outside := w.stretch.ends[:0], w.stretch.outside[:0]
 	for range passes {
 		if w.rules.role != Prefill {
@@ -114,15 +114,16 @@ func (w *Worker) planLengths(now int64, passes, length int) {
 				outside = append(outside, w.timing.outside(&Work{Batch: n, KV: length, length: length}))
 			}
 		}
-		ends = append(ends, now)
-		length += n
+		if ends, length = append(ends, now), length+n; now >= until {
+			break
+		}
 	}
 	w.stretch.ends, w.stretch.outside = ends, outside
 }
 
 // planCrossings computes the ends of passes that read the active blocks.
 func (w *Worker) planCrossings(now int64, passes, length int) {
-	n, size := len(w.running), w.rules.blockSize
+	n, size, until := len(w.running), w.rules.blockSize, w.nextLoad()
 	s := &w.stretch
 	if len(s.crossings) != size {
 		s.crossings = make([]int32, size)
@@ -148,7 +149,9 @@ func (w *Worker) planCrossings(now int64, passes, length int) {
 		}
 		active += taken
 		length += n
-		ends = append(ends, now)
+		if ends = append(ends, now); now >= until {
+			break
+		}
 		if phase++; phase == size {
 			phase = 0
 		}

@@ -157,12 +157,14 @@ func (t *Timing) Range() string {
 
 // Formula is the duration of a pass from a few constants, in milliseconds: doc/spec/simulate.md 4.4. Nothing to compute takes no time.
 type Formula struct {
-	Pass      float64 `json:"pass_ms"`        // of every pass
-	Weights   float64 `json:"weights_ms"`     // reading the weights, while computing is faster
-	Token     float64 `json:"token_ms"`       // computing a token, its attention apart
-	Attention float64 `json:"attention_ms"`   // of a token computed to a token that it sees
-	KV        float64 `json:"kv_token_ms"`    // reading a token of the prefix cache, or of a request that decodes
-	Seen      *Seen   `json:"seen,omitempty"` // nil: no pass counts as extrapolated
+	Pass      float64 `json:"pass_ms"`               // of every pass
+	Weights   float64 `json:"weights_ms"`            // reading the weights, while computing is faster
+	Token     float64 `json:"token_ms"`              // computing a token, its attention apart
+	Attention float64 `json:"attention_ms"`          // of a token computed to a token that it sees
+	KV        float64 `json:"kv_token_ms"`           // reading a token of the prefix cache, or of a request that decodes
+	Sequence  float64 `json:"sequence_ms,omitempty"` // of each request that gets a token: its logits, sampling, text
+	Request   float64 `json:"request_ms,omitempty"`  // from the arrival of a request until the scheduler has it, which no pass waits for
+	Seen      *Seen   `json:"seen,omitempty"`        // nil: no pass counts as extrapolated
 }
 
 // ms returns the milliseconds of a pass. Each product is rounded: no fused multiply-add.
@@ -171,7 +173,7 @@ func (f *Formula) ms(w *Work) float64 {
 		return 0
 	}
 	compute := max(f.Weights, float64(f.Token*float64(w.New+w.Batch)))
-	return f.Pass + compute + float64(f.Attention*float64(w.Attended)) + float64(f.KV*float64(w.KV+w.Prefix))
+	return f.Pass + compute + float64(f.Attention*float64(w.Attended)) + float64(f.KV*float64(w.KV+w.Prefix)) + float64(f.Sequence*float64(w.Batch))
 }
 
 // Validate returns an error about the first constant that is not a finite number of at least 0.
@@ -179,12 +181,20 @@ func (f *Formula) Validate() error {
 	for _, one := range []struct {
 		name  string
 		value float64
-	}{{"pass_ms", f.Pass}, {"weights_ms", f.Weights}, {"token_ms", f.Token}, {"attention_ms", f.Attention}, {"kv_token_ms", f.KV}} {
+	}{{"pass_ms", f.Pass}, {"weights_ms", f.Weights}, {"token_ms", f.Token}, {"attention_ms", f.Attention}, {"kv_token_ms", f.KV}, {"sequence_ms", f.Sequence}, {"request_ms", f.Request}} {
 		if !(one.value >= 0) || math.IsInf(one.value, 0) {
 			return fmt.Errorf("timing: %s %g: want a finite number of at least 0", one.name, one.value)
 		}
 	}
 	return nil
+}
+
+// Frontend returns the nanoseconds from the arrival of a request until the scheduler has it: doc/spec/simulate.md 4.4.
+func (t *Timing) Frontend() int64 {
+	if t.formula == nil {
+		return 0
+	}
+	return int64(min(quantise(t.formula.Request, 1), longestDecode))
 }
 
 // Seen is the most that any pass had of those that constants were fitted to.

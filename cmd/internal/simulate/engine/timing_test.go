@@ -127,6 +127,12 @@ func TestFormulaAddsUpAPass(t *testing.T) {
 	} {
 		require.InDelta(t, c.want*1e6, timing.pass(&c.work), 1, "%+v", c.work)
 	}
+	each := *formula
+	each.Sequence = 0.3
+	config.Timing.Formula = &each
+	timing = NewTiming(config, nil)
+	require.InDelta(t, 8.1e6, timing.pass(&Work{Batch: 10, KV: 1000}), 1)
+	config.Timing.Formula = formula
 	config.SpeedupRatio, config.DecodeSpeedupRatio = 2, 5
 	timing = NewTiming(config, nil)
 	require.InDelta(t, 12.5005e6/2, timing.pass(&Work{New: 1000, Attended: attended(1000, 0), charged: 1000}), 1)

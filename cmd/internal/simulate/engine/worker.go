@@ -65,6 +65,8 @@ type Counts struct {
 	Evictions   int64 `json:"evictions"`
 	Output      int64 `json:"output_tokens"`
 	Outside     int64 `json:"-"` // passes outside of what was measured
+
+	Tiers []TierCounts `json:"tiers,omitempty"` // below the pool, the fastest first
 }
 
 // Worker is one simulated engine. It belongs to one goroutine.
@@ -79,10 +81,12 @@ type Worker struct {
 	sglang   *sglang // nil: another scheduler, whose blocks are in pool
 	used     *usage  // of the pool
 	waiting  queue
-	expected queue // prompts that are handed over, and have no blocks yet
-	reserved queue // those that have blocks, and whose prompt has not come
-	orders   int   // of Expect
-	tried    bool  // Reserve found no room, and no blocks were given back since
+	expected queue      // prompts that are handed over, and have no blocks yet
+	reserved queue      // those that have blocks, and whose prompt has not come
+	orders   int        // of Expect
+	tried    bool       // Reserve found no room, and no blocks were given back since
+	loads    []*Request // that wait for blocks of tiers, in the order in which their loads end
+	landed   int        // requests in front of those that wait: their loads have ended
 	running  []*Request
 	pass     passState
 	record   Pass
@@ -147,6 +151,9 @@ func New(o Options) *Worker {
 	if w.used = w.state(); o.Events {
 		w.used.log = &eventLog{}
 	}
+	if o.Role != Decode {
+		w.used.below = newBelow(&o.Config, o.Plain)
+	}
 	w.rules.freeOnly = w.rules.blockAtEmission // where requests end, their blocks are unused before later tokens take theirs
 	return w
 }
@@ -176,10 +183,13 @@ func (w *Worker) Submit(now int64, r *Request, begun bool) {
 }
 
 // HasWork reports whether a request waits or runs.
-func (w *Worker) HasWork() bool { return w.waiting.len()+len(w.running) > 0 }
+func (w *Worker) HasWork() bool { return w.waiting.len()+len(w.running)+len(w.loads) > 0 }
 
-// Ready reports whether a pass could do something: a request waits or runs, and not all wait for blocks of requests that are handed over.
-func (w *Worker) Ready() bool { return !w.blocked && w.HasWork() }
+// Ready reports whether a pass could do something now: a request waits or runs, and not all wait for blocks of requests that are handed
+// over, or loaded.
+func (w *Worker) Ready(now int64) bool {
+	return !w.blocked && w.waiting.len()+len(w.running) > 0 || w.nextLoad() <= now
+}
 
 // Busy reports whether a pass is in flight.
 func (w *Worker) Busy() bool { return w.busy }
@@ -191,6 +201,7 @@ func (w *Worker) End() int64 { return w.end }
 func (w *Worker) Start(now int64) {
 	w.signals, w.refused = w.signals[:0], w.refused[:0]
 	w.busy, w.start = true, now
+	w.land(now)
 	if w.plain || !w.planStretch(now) {
 		w.play(now)
 	}
@@ -245,8 +256,14 @@ func (w *Worker) SettleEvents(now int64) []KVEvent {
 // one another in turn. It is nil without one.
 func (w *Worker) Stuck() *Request { return w.stuck }
 
-// Queued returns the requests that wait, and Batch those that run, in their order. Both are valid until the next call of a method.
-func (w *Worker) Queued() []*Request { return w.waiting.all() }
+// Queued returns the requests that wait, those that are loaded first, and Batch those that run, in their order. Both are valid until the
+// next call of a method.
+func (w *Worker) Queued() []*Request {
+	if len(w.loads) == 0 {
+		return w.waiting.all()
+	}
+	return slices.Concat(w.loads, w.waiting.all())
+}
 
 // Batch returns the requests that run, in their order.
 func (w *Worker) Batch() []*Request { return w.running }
@@ -255,7 +272,13 @@ func (w *Worker) Batch() []*Request { return w.running }
 func (w *Worker) ActiveBlocks() int { return w.used.active }
 
 // Counts returns the totals of the passes that have ended, or were settled.
-func (w *Worker) Counts() Counts { return w.counts }
+func (w *Worker) Counts() Counts {
+	c := w.counts
+	if w.used.below != nil {
+		c.Tiers = slices.Clone(w.used.below.counts)
+	}
+	return c
+}
 
 // Run is a range of chain numbers: First, First+1, ... A chain is a list of them.
 type Run struct {
@@ -297,6 +320,8 @@ type Request struct {
 	ReusedMax                     int   // the most found at any admission
 	Resident                      int   // prompt tokens that a decode worker had when Reserve took blocks for the others
 	Recomputed                    int   // tokens computed again after preemptions
+	Loaded                        int   // tokens loaded from tiers, and for how long it waited for them
+	LoadWait                      int64
 	Preemptions, Admissions       int
 	Status                        Status
 
@@ -308,6 +333,9 @@ type Request struct {
 	computed int // known tokens whose KV is in its blocks
 	leases   leases
 	branch   *branch // of SGLang
+	held     int     // blocks that it had when its load began
+	loading  int     // blocks of its load
+	lands    int64   // when its load ends
 	private  []saved // blocks of its own that it lost in a preemption
 	used     taken   // by this pass
 }

@@ -20,11 +20,11 @@ type Error struct {
 	Closed              float64 // the same where requests wait for the engine; NaN: this was not played
 }
 
-// Residue is how far off the times to the first token are of requests that have something in common.
+// Residue is how far off the times of requests are that have something in common.
 type Residue struct {
 	Of, From, To string
 	Requests     int
-	Median       float64 // simulated/measured - 1
+	TTFT, ITL    measure.Number // medians of simulated/measured - 1; Missing: no answer has two tokens
 }
 
 // ByPlace orders requests of a load by the places of what was measured; nil: one was not sent.
@@ -38,20 +38,49 @@ func ByPlace(list []Request, simulated []*fleet.Request) []*fleet.Request {
 
 // Compare returns the figures of requests as they were measured and as an engine gives them, of those that hold returns true for. Simulated
 // requests stand by place.
-func Compare(list []Request, simulated []*fleet.Request, hold func(*Request) bool) (errors []Error) {
+func Compare(list []Request, simulated []*fleet.Request, hold func(*Request) bool) []Error {
+	return compare(list, simulated, hold, func(*fleet.Request) []int64 { return nil })
+}
+
+// compare is Compare with the gaps between tokens, where emitted returns the instants of those that were simulated, and the run has those that
+// were measured.
+func compare(list []Request, simulated []*fleet.Request, hold func(*Request) bool, emitted func(*fleet.Request) []int64) []Error {
 	var measured, played sample
 	for k := range list {
 		r, q := &list[k], simulated[k]
 		if !hold(r) || q == nil || q.Tokens == 0 {
 			continue
 		}
-		measured.add(r.Sent, r.First, r.Last, r.Output, r.Prompt, r.Cached)
-		played.add(q.Arrival, q.First, q.Last, q.Tokens, q.Prompt, q.Reused)
+		measured.measured(r)
+		played.played(q)
+		if tokens := emitted(q); len(tokens) == len(r.Messages) {
+			measured.addGaps(r.Messages)
+			played.addGaps(tokens)
+		}
 	}
+	return errorsOf(&measured, &played)
+}
+
+// CompareLoads is Compare for all requests of both, of which none stands for another.
+func CompareLoads(list []Request, simulated []*fleet.Request) []Error {
+	var measured, played sample
+	for k := range list {
+		measured.measured(&list[k])
+	}
+	for _, q := range simulated {
+		if q.Tokens > 0 {
+			played.played(q)
+		}
+	}
+	return errorsOf(&measured, &played)
+}
+
+// errorsOf returns the figures of two samples that the first one has.
+func errorsOf(measured, played *sample) (errors []Error) {
 	was, is := measured.figures(), played.figures()
 	for k, f := range was {
 		e := Error{Name: f.name, Measured: f.value, Simulated: is[k].value, Closed: math.NaN()}
-		if f.value.IsMissing() {
+		if f.value.IsMissing() || f.value == 0 && f.name != "hit_rate" {
 			continue
 		}
 		e.Relative = float64(is[k].value/f.value) - 1
@@ -66,9 +95,18 @@ func Compare(list []Request, simulated []*fleet.Request, hold func(*Request) boo
 // sample is the durations of requests, in seconds.
 type sample struct {
 	ttft, itl, latency     []float64
+	gaps                   []float64
 	from, to               int64
 	tokens, prompt, cached int64
 	unknown                bool // what was cached
+}
+
+func (s *sample) measured(r *Request) {
+	s.add(r.Sent, r.First, r.Last, r.Output, r.Prompt, r.Cached)
+}
+
+func (s *sample) played(q *fleet.Request) {
+	s.add(q.Arrival, q.First, q.Last, q.Tokens, q.Prompt, q.Reused)
 }
 
 // add adds a request.
@@ -85,6 +123,13 @@ func (s *sample) add(sent, first, last int64, tokens, prompt, cached int) {
 	s.unknown = s.unknown || cached < 0
 }
 
+// addGaps adds the gaps between tokens.
+func (s *sample) addGaps(instants []int64) {
+	for k, at := range instants[min(1, len(instants)):] {
+		s.gaps = append(s.gaps, float64(at-instants[k])/1e9)
+	}
+}
+
 // figure is a named number.
 type figure struct {
 	name  string
@@ -96,7 +141,7 @@ func (s *sample) figures() (list []figure) {
 	for _, d := range []struct {
 		name   string
 		values []float64
-	}{{"ttft", s.ttft}, {"itl", s.itl}, {"latency", s.latency}} {
+	}{{"ttft", s.ttft}, {"itl", s.itl}, {"token_gap", s.gaps}, {"latency", s.latency}} {
 		stat := measure.NewStat(d.values)
 		list = append(list, figure{d.name + ".p50", stat.P50}, figure{d.name + ".p95", stat.P95})
 	}
@@ -123,17 +168,17 @@ func (p *problem) report(r *Result, t *trial) error {
 		}
 	}
 	held := func(r *Request) bool { return !fitted(r) }
-	r.Residuals, r.Errors = p.residuals(open), Compare(p.list, open.requests, held)
+	r.Residuals, r.Errors = p.residuals(open), compare(p.list, open.requests, held, open.emitted)
 	closed, err := p.play(t.structure, t.formula, true)
 	if err != nil {
 		return err
 	}
-	for k, e := range Compare(p.list, closed.requests, held) {
+	for k, e := range compare(p.list, closed.requests, held, closed.emitted) {
 		r.Errors[k].Closed = e.Relative
 	}
 	t.formula.Seen = seen
 	r.Engine = p.config(t.structure, t.formula)
-	f := &engine.Fit{Requests: len(p.list), Disaggregated: t.split, Errors: map[string]float64{}}
+	f := &engine.Fit{Requests: len(p.list), Disaggregated: t.structure[split] == 1, Errors: map[string]float64{}}
 	for _, e := range r.Errors {
 		f.Errors[e.Name] = math.Round(e.Closed*1e4) / 1e4
 	}
@@ -167,17 +212,25 @@ func (p *problem) residuals(open *played) (list []Residue) {
 			}
 			return 0
 		})
-		for q := range 4 {
-			part := held[q*len(held)/4 : (q+1)*len(held)/4]
-			if len(part) == 0 {
+		for begin, q := 0, 1; q <= 4; q++ {
+			end := q * len(held) / 4
+			for 0 < end && end < len(held) && by.of(held[end]) == by.of(held[end-1]) { // equal ones are together
+				end++
+			}
+			if end <= begin {
 				continue
 			}
-			var off []float64
+			part := held[begin:end]
+			begin = end
+			var ttft, itl []float64
 			for _, k := range part {
 				r, s := &p.list[k], open.requests[k]
-				off = append(off, float64(s.First-s.Arrival)/float64(r.First-r.Sent)-1)
+				ttft = append(ttft, float64(s.First-s.Arrival)/float64(r.First-r.Sent)-1)
+				if r.Output > 1 && r.Last > r.First {
+					itl = append(itl, float64(s.Last-s.First)/float64(r.Last-r.First)-1)
+				}
 			}
-			list = append(list, Residue{by.name, by.text(by.of(part[0])), by.text(by.of(part[len(part)-1])), len(part), float64(measure.NewStat(off).P50)})
+			list = append(list, Residue{by.name, by.text(by.of(part[0])), by.text(by.of(part[len(part)-1])), len(part), measure.NewStat(ttft).P50, measure.NewStat(itl).P50})
 		}
 	}
 	return list
@@ -201,20 +254,23 @@ func (r *Result) Text() string {
 	fmt.Fprintf(&b, "%-24s%-16s%-16s%10s%10s\n", "structure", "fits best", "else", "error", "else")
 	for _, m := range r.Margins {
 		other, note := percent(m.Worse), ""
-		if math.IsInf(m.Worse, 1) {
+		switch {
+		case m.Other == "":
+			other, note = "", "  told by the server"
+		case math.IsInf(m.Worse, 1):
 			other = "impossible"
-		}
-		if !m.Decided() {
+		case !m.Decided:
 			note = "  the run does not tell them apart"
 		}
 		fmt.Fprintf(&b, "%-24s%-16s%-16s%10s%10s%s\n", m.Of, m.Chosen, m.Other, percent(m.Score), other, note)
 	}
 	f := c.Timing.Formula
-	fmt.Fprintf(&b, "\npass_ms %.4g, weights_ms %.4g, token_ms %.4g, attention_ms %.4g, kv_token_ms %.4g\nseen: %s\n\n", f.Pass, f.Weights, f.Token, f.Attention, f.KV, f.Seen)
+	fmt.Fprintf(&b, "\nservers tell: %s\npass_ms %.4g, weights_ms %.4g, token_ms %.4g, attention_ms %.4g, kv_token_ms %.4g, sequence_ms %.4g, request_ms %.4g\nseen: %s\n\n",
+		r.Told, f.Pass, f.Weights, f.Token, f.Attention, f.KV, f.Sequence, f.Request, f.Seen)
 	b.WriteString(Table(r.Errors))
-	fmt.Fprintf(&b, "\n%-24s%-24s%10s%10s\n", "ttft by", "from, to", "requests", "median")
+	fmt.Fprintf(&b, "\n%-24s%-24s%10s%12s%12s\n", "median error by", "from, to", "requests", "ttft", "itl")
 	for _, one := range r.Residuals {
-		fmt.Fprintf(&b, "%-24s%-24s%10d%10s\n", one.Of, one.From+" to "+one.To, one.Requests, signed(one.Median))
+		fmt.Fprintf(&b, "%-24s%-24s%10d%12s%12s\n", one.Of, one.From+" to "+one.To, one.Requests, signed("", one.TTFT), signed("", one.ITL))
 	}
 	return b.String()
 }
@@ -222,16 +278,16 @@ func (r *Result) Text() string {
 // Table returns measured beside simulated figures for people.
 func Table(errors []Error) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%-24s%12s%12s%12s", "", "measured", "simulated", "error")
+	fmt.Fprintf(&b, "%-24s%12s%12s%14s", "", "measured", "simulated", "error")
 	closed := len(errors) > 0 && !math.IsNaN(errors[0].Closed)
 	if closed {
-		fmt.Fprintf(&b, "%12s", "closed loop")
+		fmt.Fprintf(&b, "%14s", "closed loop")
 	}
 	b.WriteByte('\n')
 	for _, e := range errors {
-		fmt.Fprintf(&b, "%-24s%12s%12s%12s", e.Name, show(e.Name, e.Measured), show(e.Name, e.Simulated), signed(e.Relative))
+		fmt.Fprintf(&b, "%-24s%12s%12s%14s", e.Name, show(e.Name, e.Measured), show(e.Name, e.Simulated), signed(e.Name, measure.Number(e.Relative)))
 		if closed {
-			fmt.Fprintf(&b, "%12s", signed(e.Closed))
+			fmt.Fprintf(&b, "%14s", signed(e.Name, measure.Number(e.Closed)))
 		}
 		b.WriteByte('\n')
 	}
@@ -252,8 +308,22 @@ func show(name string, v measure.Number) string {
 }
 
 func percent(v float64) string { return fmt.Sprintf("%.2f %%", 100*v) }
-func signed(v float64) string  { return fmt.Sprintf("%+.2f %%", 100*v) }
 func itoa(n int) string        { return strconv.Itoa(n) }
+
+// signed writes the error of a figure.
+func signed(name string, v measure.Number) string {
+	if v.IsMissing() {
+		return "-"
+	}
+	return fmt.Sprintf("%+.2f %s", 100*float64(v), engine.ErrorUnit(name))
+}
+
+func flag(on bool) float64 {
+	if on {
+		return 1
+	}
+	return 0
+}
 
 // onOff is the word of a truth.
 func onOff(on bool) string {

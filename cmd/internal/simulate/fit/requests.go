@@ -28,9 +28,52 @@ type Request struct {
 	Tree, Lane        int
 	Server            int // position of its URL
 	Sent, First, Last int64
-	Cached            int // prompt tokens that the server found; -1: it does not tell
+	Messages          []int64 // instants of the messages of its answer; nil: the run does not tell them
+	Cached            int     // prompt tokens that the server found; -1: it does not tell
 
 	after int // place of the request in the lane that ended last before this one was sent; -1: none
+}
+
+// mark is when a token of an answer came, counted from 0.
+type mark struct {
+	token int
+	at    int64
+}
+
+// mostStretches is how many parts of an answer at most are durations of their own, each of leastTokens at least.
+const (
+	mostStretches = 4
+	leastTokens   = 8
+)
+
+// marks returns the first and the last token of an answer and, where the run tells the instants of most tokens, some between; of an answer of
+// one token, that.
+func (r *Request) marks() []mark {
+	list, gaps := []mark{{0, r.First}}, len(r.Messages)-1
+	if r.Output < 2 {
+		return list
+	}
+	if parts := min((r.Output-1)/leastTokens, mostStretches); 2*gaps >= r.Output {
+		for k := 1; k < parts; k++ {
+			m := k * gaps / parts
+			list = append(list, mark{m * (r.Output - 1) / gaps, r.Messages[m]})
+		}
+	}
+	return append(list, mark{r.Output - 1, r.Last})
+}
+
+// tokens returns how many tokens of an answer but the first came between two instants, and their mean length with all before them.
+func (r *Request) tokens(from, to int64) (n, length float64) {
+	whole := float64(r.Output - 1)
+	begin, end := 1-overlap(r.First, r.Last, from, r.Last), overlap(r.First, r.Last, r.First, to)
+	if gaps := len(r.Messages) - 1; 2*gaps >= r.Output {
+		at := func(instant int64) float64 {
+			k, _ := slices.BinarySearch(r.Messages, instant+1)
+			return float64(max(k-1, 0)) / float64(gaps)
+		}
+		begin, end = at(from), at(to)
+	}
+	return max(end-begin, 0) * whole, float64(r.Prompt) + (begin+end)/2*whole
 }
 
 // Link orders requests by when they were sent, and finds what each waited for: of its lane the request that ended last before.
@@ -63,7 +106,7 @@ func Read(run *merge.Run, cache *mmapcache.Cache, o ReadOptions) (list []Request
 		return nil, 0, err
 	}
 	defer records.Close()
-	prompts, err := workload.NewPrompts(cache, o.BlockSize, o.IDWidth, marked(run))
+	prompts, err := workload.NewPrompts(cache, o.BlockSize, o.IDWidth, Marked(run))
 	if err != nil {
 		return nil, 0, err
 	}
@@ -88,6 +131,9 @@ func Read(run *merge.Run, cache *mmapcache.Cache, o ReadOptions) (list []Request
 			Prompt: prompt, Output: int(r.OSL()), Chain: chain, Tree: r.Tree, Lane: r.Lane, Cached: int(r.CachedTokens.N()),
 			Sent: at + int64(r.Sent), First: at + int64(r.FirstToken), Last: at + int64(r.LastToken),
 		}
+		for message := range r.Contents.All() {
+			one.Messages = append(one.Messages, one.Sent+int64(message))
+		}
 		if n := int(r.PromptTokens.N()); n > 0 {
 			one.Prompt = n
 		}
@@ -97,21 +143,22 @@ func Read(run *merge.Run, cache *mmapcache.Cache, o ReadOptions) (list []Request
 		list = append(list, one)
 	}
 	Link(list)
-	for k := range list {
-		r := &list[k]
-		if k > 0 {
-			r.Sent, r.First, r.Last = r.Sent-list[0].Sent, r.First-list[0].Sent, r.Last-list[0].Sent
-		}
-	}
-	if len(list) > 0 {
-		r := &list[0]
-		r.Sent, r.First, r.Last = 0, r.First-r.Sent, r.Last-r.Sent
+	for k := len(list) - 1; k >= 0; k-- {
+		list[k].move(-list[0].Sent)
 	}
 	return list, left, nil
 }
 
-// marked reports whether the prompts of a run began with a marker, so that trees shared no block.
-func marked(run *merge.Run) bool {
+// move moves the instants of a request.
+func (r *Request) move(by int64) {
+	r.Sent, r.First, r.Last = r.Sent+by, r.First+by, r.Last+by
+	for k := range r.Messages {
+		r.Messages[k] += by
+	}
+}
+
+// Marked reports whether the prompts of a run began with a marker, so that trees shared no block.
+func Marked(run *merge.Run) bool {
 	for _, o := range run.Info.Options {
 		if o.Name == "marker" {
 			return string(o.Value) != `"off"`

@@ -6,8 +6,8 @@ import (
 	"github.com/agentx/agentx/cmd/internal/simulate/engine"
 )
 
-// constantsOf are the constants of a formula that are fitted: of a pass, attention, KV, and a token.
-const constantsOf = 4
+// constantsOf are the constants of a formula that are fitted: of a pass, attention, KV, a sequence, a request, and a token.
+const constantsOf = knee0 + 1
 
 // leastSquares returns the formula, none of whose constants is negative, with the least sum of weighted squares; of the knees the best.
 func leastSquares(rows []row) (f engine.Formula) {
@@ -16,16 +16,16 @@ func leastSquares(rows []row) (f engine.Formula) {
 		return f
 	}
 	for k, knee := range knees {
-		if math.IsInf(rows[0].features[3+k], 1) { // not known
+		if math.IsInf(rows[0].features[knee0+k], 1) { // not known
 			continue
 		}
 		pick := func(r *row) [constantsOf]float64 {
-			return [...]float64{r.features[0], r.features[1], r.features[2], r.features[3+k]}
+			return [...]float64{r.features[passes], r.features[attention], r.features[kv], r.features[sequences], r.features[requests], r.features[knee0+k]}
 		}
 		c, squares := nonNegative(rows, pick)
 		if squares < least*(1-1e-9) {
 			least = squares
-			f = engine.Formula{Pass: c[0], Attention: c[1], KV: c[2], Token: c[3], Weights: c[3] * float64(knee)}
+			f = engine.Formula{Pass: c[passes], Attention: c[attention], KV: c[kv], Sequence: c[sequences], Request: c[requests], Token: c[knee0], Weights: c[knee0] * float64(knee)}
 		}
 	}
 	return f
@@ -34,7 +34,7 @@ func leastSquares(rows []row) (f engine.Formula) {
 // nonNegative returns the factors of the columns with the least sum of weighted squares, and that sum. It leaves out the column whose factor
 // would be the most negative, and solves again.
 func nonNegative(rows []row, pick func(*row) [constantsOf]float64) (c [constantsOf]float64, squares float64) {
-	used := [constantsOf]bool{true, true, true, true}
+	used := [constantsOf]bool{true, true, true, true, true, true}
 	for {
 		c = normal(rows, pick, used)
 		worst := -1

@@ -3,6 +3,7 @@ package fleet
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/agentx/agentx/cmd/internal/simulate/engine"
 	"github.com/agentx/agentx/cmd/internal/simulate/preset"
@@ -14,11 +15,12 @@ type Options struct {
 	Pools    []Pool // one: aggregated; two: prefill, then decode
 	Switches preset.Switches
 	Load     workload.Load
-	Planner  Planner      // scales the pools; nil: they stay as they are
-	Observer Observer     // nil: the fleet tells no one what it does
-	Sampler  Sampler      // nil: no one looks at the workers
-	Gaps     *engine.Gaps // counts the gaps between tokens; nil: a new one
-	Plain    bool         // play pass by pass, without skip-ahead: the oracle of tests
+	Planner  Planner        // scales the pools; nil: they stay as they are
+	Observer Observer       // nil: the fleet tells no one what it does
+	Sampler  Sampler        // nil: no one looks at the workers
+	Ended    func(*Request) // takes each request that has ended in the place of Result.Requests, in the order of release; nil: that has all
+	Gaps     *engine.Gaps   // counts the gaps between tokens; nil: a new one
+	Plain    bool           // play pass by pass, without skip-ahead: the oracle of tests
 }
 
 // Pool is workers that do the same, and their router.
@@ -38,7 +40,7 @@ func (o Options) Validate() error {
 		if p.Workers < 1 {
 			return fmt.Errorf("workers %d: want at least 1", p.Workers)
 		}
-		if err := p.Engine.Validate(); err != nil {
+		if err := errors.Join(p.Engine.Validate(), p.Engine.FitsTiers(o.Switches)); err != nil {
 			return err
 		}
 		if len(o.Pools) > 1 && p.Engine.Type == engine.TRTLLM {
@@ -93,11 +95,13 @@ type Planner interface {
 type State struct {
 	Pools     []PoolState // in the order of Options.Pools
 	LastEvent int64       // when something last happened before this tick, or at its instant
+	Arriving  int         // requests that are released at its instant, after it
 }
 
 // PoolState is the workers of a pool, by ascending ids.
 type PoolState struct {
 	Active, Starting, Draining []int
+	Ready                      []int64 // when each of Active became active
 }
 
 // Request is a request of a fleet: a turn, where it went, and what came of it. In a disaggregated fleet the numbers are those of the
@@ -112,6 +116,7 @@ type Request struct {
 
 	released int // how many were before
 	lacks    int // tokens of the blocks that the decode pool has taken for the prompt
+	ended    bool
 }
 
 // Front returns what the first pool has of a request: in a disaggregated fleet its copy there.
@@ -124,7 +129,7 @@ func (r *Request) Front() *Request {
 
 // Result is the outcome of a simulated run of a fleet.
 type Result struct {
-	Requests []*Request // in the order of their release
+	Requests []*Request // in the order of their release; with Options.Ended none
 	Gaps     *engine.Gaps
 	Workers  [][]WorkerResult // of each pool, by id
 	Duration int64            // when the last token was emitted
@@ -149,6 +154,14 @@ func (r *Result) Counts() (sum engine.Counts) {
 			sum.Evictions += w.Evictions
 			sum.Output += w.Output
 			sum.Outside += w.Outside
+			if sum.Tiers == nil {
+				sum.Tiers = slices.Clone(w.Tiers)
+				continue
+			}
+			for k, t := range w.Tiers {
+				one := &sum.Tiers[k]
+				one.Hits, one.Loaded, one.Busy = one.Hits+t.Hits, one.Loaded+t.Loaded, one.Busy+t.Busy
+			}
 		}
 	}
 	return sum

@@ -38,6 +38,34 @@ func (l *turns) Release(now int64) (t workload.Turn, ok bool) {
 func (l *turns) Completed(int, int64) {}
 func (l *turns) Left() int            { return len(*l) }
 
+// Requests reach the scheduler by a constant later, from which on everything is as without, and their times count from their arrivals.
+//
+// Covers S-88.
+func TestRequestsTakeTimeToTheScheduler(t *testing.T) {
+	for _, pools := range []int{1, 2} {
+		play := func(request float64) *Result {
+			c := engine.Default()
+			c.Timing.Formula = &engine.Formula{Pass: 5, Token: 0.1, Request: request}
+			o := Options{Switches: preset.Switches{}, Load: &turns{{0, workload.Turn{ID: 0, Prompt: 500, Output: 3}}, {2e6, workload.Turn{ID: 1, Prompt: 700, Output: 2}}, {1e9, workload.Turn{ID: 2, Prompt: 100, Output: 1}}}}
+			o.Switches, _ = preset.Named(preset.Default)
+			for range pools {
+				o.Pools = append(o.Pools, Pool{Workers: 1, Engine: c, Timing: engine.NewTiming(c, nil)})
+			}
+			got, err := Run(context.Background(), o)
+			require.NoError(t, err)
+			return got
+		}
+		at, later := play(0), play(20)
+		require.Len(t, later.Requests, 3)
+		for k, q := range at.Requests {
+			r := later.Requests[k]
+			require.Equal(t, q.Arrival, r.Arrival)
+			require.Equal(t, q.First+20e6, r.First)
+			require.Equal(t, q.Last+20e6, r.Last)
+		}
+	}
+}
+
 // scribe is a round robin that notes what a pool tells its router.
 type scribe struct {
 	roundRobin
@@ -114,13 +142,13 @@ func TestOrderAtOneInstant(t *testing.T) {
 	const events = "-1 prefill blocks of"
 	require.Equal(t, slices.Concat(
 		at(0, "prefill workers [0 1]", "decode workers [0 1]", "prefill routes 0 to 0", "prefill routes 1 to 1",
-			"tick {[{[0 1] [] []} {[0 1] [] []}] 0}"),
+			"tick {[{[0 1] [] [] [0 0]} {[0 1] [] [] [0 0]}] 0 0}"),
 		[]string{events + " 0: 1"}, at(end, "prefill first token of 0"),
 		[]string{events + " 1: 1"}, at(end, "prefill first token of 1"),
 		at(end, "prefill workers [0 1 2]", "decode workers [0 1 2]", "decode routes 0 to 0", "decode routes 1 to 1"),
 		[]string{"-1 decode blocks of 0: 1", "-1 decode blocks of 1: 1"},
 		at(end, "prefill end of 0", "prefill end of 1", "prefill routes 2 to 2",
-			fmt.Sprintf("tick {[{[0 1 2] [] []} {[0 1 2] [] []}] %d}", end), "decode workers [0 1]"),
+			fmt.Sprintf("tick {[{[0 1 2] [] [] [0 0 %[1]d]} {[0 1 2] [] [] [0 0 %[1]d]}] %[1]d 0}", end), "decode workers [0 1]"),
 		at(step, "decode end of 0", "decode end of 1"),
 		[]string{events + " 2: 1"}, at(last, "prefill first token of 2", "decode routes 2 to 0"),
 		[]string{"-1 decode blocks of 0: 1"}, at(last, "prefill end of 2"), at(last+step-end, "decode end of 2"),

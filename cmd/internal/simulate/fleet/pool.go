@@ -119,6 +119,7 @@ func (p *pool) nextEvent() int64 {
 		if w.Busy() {
 			at = min(at, w.End())
 		}
+		at = min(at, w.Wake())
 	}
 	for _, s := range p.starting {
 		at = min(at, s.ready)
@@ -207,7 +208,7 @@ func (p *pool) state() (s PoolState) {
 		if w.draining {
 			s.Draining = append(s.Draining, w.id)
 		} else {
-			s.Active = append(s.Active, w.id)
+			s.Active, s.Ready = append(s.Active, w.id), append(s.Ready, p.results[w.id].Ready)
 		}
 	}
 	for _, one := range p.starting {
@@ -229,7 +230,7 @@ func (r *run) tick() (changed bool, err error) {
 	if r.nextTick() > r.now {
 		return false, nil
 	}
-	s := State{LastEvent: r.lastEvent}
+	s := State{LastEvent: r.lastEvent, Arriving: len(r.due)}
 	for _, p := range r.pools {
 		p.settle(r.now)
 		s.LastEvent = max(s.LastEvent, p.lastEnd())
@@ -250,6 +251,7 @@ func (r *run) tick() (changed bool, err error) {
 	}
 	for k, p := range r.pools {
 		p.scale(r.now, targets[k])
+		p.begin(r.now) // those that take no time to start
 	}
 	return true, nil
 }

@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/agentx/agentx/cmd/internal/simulate/engine"
+	"github.com/agentx/agentx/cmd/internal/simulate/preset"
 	"github.com/agentx/agentx/cmd/internal/simulate/workload"
 )
 
@@ -29,11 +30,15 @@ type run struct {
 	transfers []transfer // a heap
 	steps     []step     // of hand-offs, that are taken now
 	now       int64
-	lastEvent int64 // before a tick
-	begun     bool  // passes that could start now have started
-	idle      int   // rounds now in which no pass computed or emitted anything
+	lastEvent int64           // before a tick
+	begun     bool            // passes that could start now have started
+	idle      int             // rounds now in which no pass computed or emitted anything
+	early     bool            // ticks come before releases of their instant
+	due       []workload.Turn // that a tick has counted, and that are released after it
 	slab      []Request
 	open      map[int]*Request // in flight, by turn
+	released  int              // requests
+	taken     int              // of result.Requests, by Options.Ended
 	result    *Result
 }
 
@@ -78,6 +83,8 @@ func newRun(o Options) *run {
 	if r.result.Gaps == nil {
 		r.result.Gaps = &engine.Gaps{}
 	}
+	r.early = o.Switches.Planning == preset.PlanningPipeline && len(o.Pools) == 2
+	r.Load = workload.Delay(o.Load, o.Pools[0].Timing.Frontend())
 	for k := range o.Pools {
 		r.pools = append(r.pools, r.newPool(k))
 	}
@@ -114,6 +121,16 @@ func (r *run) instant() error {
 			changed = p.begin(r.now) || changed
 		}
 		changed = r.handOff() || changed
+		if r.early && r.nextTick() <= r.now {
+			for t, ok := r.Load.Release(r.now); ok; t, ok = r.Load.Release(r.now) {
+				r.due = append(r.due, t)
+			}
+			ticked, err := r.tick()
+			if err != nil {
+				return err
+			}
+			changed = ticked || changed
+		}
 		changed = r.release() || changed
 		started, err := r.startPasses()
 		if err != nil {
@@ -192,6 +209,7 @@ func (r *run) part(p *pool, q *engine.Request) *Request {
 // completed ends a request, in the decode pool or refused by the prefill pool.
 func (r *run) completed(one *Request) {
 	delete(r.open, one.ID)
+	one.ended = true
 	if copied := one.Prefill; copied != nil {
 		if copied.Status > engine.Done {
 			one.Status = copied.Status
@@ -207,6 +225,22 @@ func (r *run) completed(one *Request) {
 	} else {
 		r.Load.Completed(one.ID, r.now)
 	}
+	if r.Ended != nil {
+		r.passOn()
+	}
+}
+
+// passOn gives away the requests that have ended and before which none is open.
+func (r *run) passOn() {
+	list := r.result.Requests
+	for r.taken < len(list) && list[r.taken].ended {
+		r.Ended(list[r.taken])
+		list[r.taken] = nil
+		r.taken++
+	}
+	if 2*r.taken >= len(list) {
+		r.result.Requests, r.taken = append(list[:0], list[r.taken:]...), 0
+	}
 }
 
 // release takes the turns that are ready and routes each at once.
@@ -215,15 +249,16 @@ func (r *run) release() (changed bool) {
 	first.settleEvents(r.now)
 	for {
 		changed = r.dispatchKept(first) || changed
-		t, ok := r.Load.Release(r.now)
+		t, ok := r.nextTurn()
 		if !ok {
 			return changed
 		}
 		changed = true
 		one := r.newRequest()
 		one.ID, one.Prompt, one.Output, one.Chain = t.ID, t.Prompt, t.Output, t.Chain
-		one.Session, one.Number, one.Arrival, one.Worker = t.Session, t.Number, r.now, -1
-		r.open[t.ID], one.released = one, len(r.result.Requests)
+		one.Session, one.Number, one.Arrival, one.Worker = t.Session, t.Number, r.now-t.Delay, -1
+		r.open[t.ID], one.released = one, r.released
+		r.released++
 		r.result.Requests = append(r.result.Requests, one)
 		if begun := r.begin(one); r.reservesFirst() {
 			r.steps = append(r.steps, step{toReserve, one})
@@ -234,6 +269,15 @@ func (r *run) release() (changed bool) {
 			r.Observer.Released(r.now, one)
 		}
 	}
+}
+
+// nextTurn returns the next turn that is ready.
+func (r *run) nextTurn() (t workload.Turn, ok bool) {
+	if len(r.due) == 0 {
+		return r.Load.Release(r.now)
+	}
+	t, r.due = r.due[0], r.due[1:]
+	return t, true
 }
 
 // begin returns what the first pool computes of a request: in a disaggregated fleet, a copy with one token.
@@ -300,7 +344,7 @@ func (r *run) startPasses() (started bool, err error) {
 	for _, p := range r.pools {
 		drained := false
 		for _, w := range p.workers {
-			for !w.Busy() && w.Ready() {
+			for !w.Busy() && w.Ready(r.now) {
 				w.Start(r.now)
 				if started = true; w.Progressed() {
 					r.idle = 0
@@ -459,7 +503,7 @@ func (r *run) deadEnd() error {
 		p.settle(r.now)
 	}
 	e := &DeadEnd{Now: r.now, left: r.Load.Left()}
-	for _, one := range r.result.Requests {
+	for _, one := range r.result.Requests[r.taken:] {
 		if r.open[one.ID] == one {
 			e.stuck = append(e.stuck, stuckOf(one, r.now))
 			e.whole = max(e.whole, r.tooLongInWhole(one.Prompt))

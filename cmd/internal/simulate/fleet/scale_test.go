@@ -57,6 +57,9 @@ func (p *plan) Next() int64 {
 }
 
 func (p *plan) Tick(_ int64, s State) ([]int, error) {
+	for i := range s.Pools {
+		s.Pools[i].Ready = nil
+	}
 	p.seen = append(p.seen, s)
 	return p.targets[len(p.seen)-1], nil
 }
@@ -187,5 +190,26 @@ func TestPlannersThatCannotBeUsed(t *testing.T) {
 	} {
 		_, err := runScaled(t, 0, p)
 		require.EqualError(t, err, message)
+	}
+}
+
+// A planner that is a pipeline scales a disaggregated fleet before the requests of its tick are released, an aggregated one after them.
+//
+// Covers S-19.
+func TestTicksBeforeReleases(t *testing.T) {
+	for _, name := range []string{preset.Default, preset.Dynamo16} {
+		o := disaggOf(t, `{}`, row(0, 1000, 2, 0), row(100, 1000, 2, 100))
+		o.Switches, _ = preset.Named(name)
+		o.Pools[0].Workers, o.Pools[1].Workers, o.Planner = 1, 1, &plan{at: []int64{100e6}, targets: [][]int{{2, 1}}}
+		got, err := Run(context.Background(), o)
+		require.NoError(t, err)
+		require.Equal(t, name == preset.Dynamo16, got.Requests[1].Prefill.Worker == 1, name)
+		o = disaggOf(t, `{}`, row(0, 1000, 2, 0), row(100, 1000, 2, 100))
+		o.Pools, o.Planner = o.Pools[:1], &plan{at: []int64{100e6}, targets: [][]int{{2}}}
+		o.Pools[0].Workers = 1
+		o.Switches, _ = preset.Named(name)
+		got, err = Run(context.Background(), o)
+		require.NoError(t, err)
+		require.Equal(t, 0, got.Requests[1].Worker, name)
 	}
 }

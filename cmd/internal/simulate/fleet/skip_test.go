@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -150,14 +151,37 @@ func randomFleet(t *testing.T, draw *rand.Rand) (in engineIn, name string, s *mm
 	return in, preset.Names[draw.IntN(len(preset.Names))], s, set
 }
 
+// addTiers gives the engine of a random fleet tiers below a small pool, the switches that they need, and prompts that come again.
+func addTiers(t *testing.T, draw *rand.Rand, in *engineIn, set map[string]string) {
+	config := map[string]any{}
+	require.NoError(t, json.Unmarshal(in.Engine, &config))
+	size, _ := config["block_size"].(float64)
+	config["num_gpu_blocks"], config["enable_prefix_caching"] = 190/int(size)+draw.IntN(8), true
+	in.Rows = slices.Repeat(in.Rows, 3)
+	var tiers []map[string]any
+	for n := range 1 + draw.IntN(3) {
+		tiers = append(tiers, map[string]any{"name": fmt.Sprint(n), "size": fmt.Sprint(draw.IntN(60)), "gb_s": float64(draw.IntN(3)) / 20, "policy": []string{"lru", "fifo"}[draw.IntN(2)]})
+	}
+	config["kv_tiers"], config["kv_bytes_per_token"], config["engine_type"] = tiers, 200_000, "vllm"
+	in.Engine, _ = json.Marshal(config)
+	usual, _ := preset.Named(preset.Default)
+	for _, one := range []string{"admission", "full_hit", "alloc", "block_visible", "duplicates", "sampled_block"} {
+		set[one] = usual.Get(one)
+	}
+}
+
 // tally counts what random fleets did.
 type tally struct {
-	ends, dead, passes, outside, handed, scaled, drained, looks int
+	loaded, ends, dead, passes, outside, handed, scaled, drained, looks int
 }
 
 // playBoth plays a random fleet with skip-ahead and pass by pass, and wants the same of both.
 func playBoth(t *testing.T, seed uint64, sum *tally) {
 	in, name, s, set := randomFleet(t, rand.New(rand.NewPCG(seed, 2)))
+	if seed%8 == 1 || seed%8 == 4 {
+		addTiers(t, rand.New(rand.NewPCG(seed, 9)), &in, set)
+		s, _ = structureOf(t, in.Rows, in.TraceBlock)
+	}
 	play := func(plain bool, sampler Sampler) (*Result, *log, *drawn, error) {
 		o := optionsOf(t, in, name, s)
 		for one, value := range set {
@@ -242,6 +266,9 @@ func (s *tally) add(in engineIn, got *Result) {
 	s.ends++
 	s.passes += int(got.Counts().Passes)
 	s.outside += int(got.Counts().Outside)
+	for _, tier := range got.Counts().Tiers {
+		s.loaded += int(tier.Loaded)
+	}
 	if in.Prefill > 0 {
 		s.handed++
 	}
@@ -273,6 +300,7 @@ func TestSkipAheadIsThePlainLoop(t *testing.T) {
 	require.Greater(t, sum.outside, 1000)
 	require.Greater(t, sum.scaled, 100)
 	require.Greater(t, sum.drained, 100)
+	require.Greater(t, sum.loaded, 1000)
 	require.Greater(t, sum.looks, 10_000)
 }
 
@@ -296,7 +324,7 @@ func TestRandomFleets(t *testing.T) {
 func summaries(r *Result) (list []string) {
 	for _, one := range r.Requests {
 		list = append(list, fmt.Sprint(one.ID, one.Session, one.Number, one.Arrival, one.Worker, one.Admitted, one.First, one.Second, one.Last, one.Tokens,
-			one.Overlap, one.Reused, one.ReusedMax, one.Recomputed, one.Preemptions, one.Admissions, one.Status))
+			one.Overlap, one.Reused, one.ReusedMax, one.Recomputed, one.Preemptions, one.Admissions, one.Status, one.Loaded, one.LoadWait))
 	}
 	return append(list, fmt.Sprint(r.Workers, r.Duration))
 }

@@ -26,6 +26,7 @@ import (
 
 	charts "github.com/agentx/agentx/cmd/internal/report/page"
 	"github.com/agentx/agentx/cmd/internal/simulate"
+	"github.com/agentx/agentx/cmd/internal/simulate/fit"
 	"github.com/agentx/agentx/cmd/internal/simulate/fleet"
 	"github.com/agentx/agentx/cmd/internal/simulate/planner"
 	"github.com/agentx/agentx/cmd/internal/simulate/preset"
@@ -144,7 +145,8 @@ type head struct {
 	Lines    int               `json:"lines"`   // workers that are drawn
 	Workers  int               `json:"workers"` // workers that could be
 	Drawn    drawn             `json:"drawn"`
-	Lacks    string            `json:"lacks"` // what is not in the model
+	Compared []compared        `json:"compared"` // of the load of a run; null: it is another one
+	Lacks    string            `json:"lacks"`    // what is not in the model
 
 	Conclusion string `json:"conclusion"` // a sentence
 }
@@ -168,6 +170,14 @@ type planned struct {
 	Windows     int               `json:"windows"` // throughput ticks
 }
 
+// compared is a figure of a run as it was measured, and as it is simulated.
+type compared struct {
+	Name      string         `json:"name"`
+	Measured  measure.Number `json:"measured"`
+	Simulated measure.Number `json:"simulated"`
+	Error     float64        `json:"error"` // simulated/measured - 1; of a share the difference
+}
+
 // deviation is a switch that differs from the default.
 type deviation struct {
 	Name    string `json:"name"`
@@ -176,7 +186,7 @@ type deviation struct {
 }
 
 // lacks is what a simulation leaves out: doc/spec/simulate.md 15.
-const lacks = "Not in the model: frontend, network and tokenizer time; contention of links; memory tiers below the GPU; speculative decoding; attention data parallelism."
+const lacks = "Not in the model: frontend, network and tokenizer time; contention of links but those of tiers; stores to tiers; speculative decoding; attention data parallelism."
 
 // head returns what the page has besides tables: summary, pools, planner, limits and switches.
 func (b *builder) head() head {
@@ -186,6 +196,11 @@ func (b *builder) head() head {
 	h.Lines, h.Workers = min(len(b.lines), b.most), len(b.lines)
 	if b.result.Samples != nil && b.result.Planned == nil {
 		h.Every = float64(b.result.Samples.Every) / 1e9
+	}
+	if c.Measured != nil {
+		for _, e := range fit.CompareLoads(c.Measured, b.result.Requests) {
+			h.Compared = append(h.Compared, compared{e.Name, e.Measured, e.Simulated, e.Relative})
+		}
 	}
 	h.TTFT, h.ITL = limit(float64(c.SLA.TTFT)/1e9), limit(float64(c.SLA.ITL)/1e9)
 	if p := b.result.Planned; p != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -94,7 +95,7 @@ func TestHeader(t *testing.T) {
 		assert.Contains(t, facts, line)
 	}
 	notes := e.Eval(`simulatedNotes(page.head).join("\n")`).(string)
-	for _, words := range []string{"belong to no model and no GPU", "contention of links", "speculative decoding", "attention data parallelism", "memory tiers"} {
+	for _, words := range []string{"belong to no model and no GPU", "contention of links", "speculative decoding", "attention data parallelism", "stores to tiers"} {
 		assert.Contains(t, notes, words)
 	}
 	require.Equal(t, float64(endOf(r))/1e9, e.Number("page.head.end"))
@@ -360,4 +361,19 @@ func TestThinnedLines(t *testing.T) {
 			require.Equal(t, [2]float64{least, most}, [2]float64{keptLeast, keptMost})
 		}
 	})
+}
+
+// Windows are few enough for their percentiles to say something, whatever the length of the run.
+//
+// Covers S-50.
+func TestWindowsHaveRequests(t *testing.T) {
+	for _, c := range []struct {
+		end      int64
+		requests int
+		want     time.Duration
+	}{
+		{25e9, 175, 2 * time.Second}, {25e9, 100_000, 200 * time.Millisecond}, {25e9, 3, 50 * time.Second}, {43_506e9, 41_400, 500 * time.Second}, {0, 0, time.Millisecond},
+	} {
+		require.Equal(t, c.want, time.Duration(windowLength(c.end, c.requests)), "%+v", c)
+	}
 }

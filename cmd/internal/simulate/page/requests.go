@@ -110,14 +110,15 @@ func workerOf(q *fleet.Request) int64 {
 	return int64(q.Worker)
 }
 
-// mostWindows bounds the windows of a run.
-const mostWindows = 200
+// mostWindows bounds the windows of a run, which have perWindow requests on average or more: the percentiles of one or two say nothing.
+const mostWindows, perWindow = 200, 8
 
-// windowLength returns the smallest of 1, 2 and 5 times a power of ten milliseconds that leaves at most mostWindows, in nanoseconds.
-func windowLength(end int64) int64 {
+// windowLength returns the smallest of 1, 2 and 5 times a power of ten milliseconds that leaves few enough windows, in nanoseconds.
+func windowLength(end int64, requests int) int64 {
+	most := int64(min(max(requests/perWindow, 1), mostWindows))
 	for length := int64(1e6); ; length *= 10 {
 		for _, digit := range []int64{1, 2, 5} {
-			if end/(digit*length) < mostWindows {
+			if end/(digit*length) < most {
 				return digit * length
 			}
 		}
@@ -139,7 +140,7 @@ func (w *window) add(ttft int64, itl float64, tokens int) {
 
 // windowTable returns counts and percentiles of all requests over time; of the load of a run also as they were measured.
 func (b *builder) windowTable() charts.Table {
-	length := windowLength(b.end)
+	length := windowLength(b.end, len(b.result.Requests))
 	list := make([]window, b.end/length+1)
 	at := func(arrival int64) *window { return &list[min(arrival/length, int64(len(list)-1))] }
 	for _, q := range b.result.Requests {

@@ -39,7 +39,7 @@ func TestValidate(t *testing.T) {
 		"planner: min_endpoint 0: want 1 to 1048576":                                                                                       func(c *Config) { c.MinEndpoint = 0 },
 		"planner: sensitivity 1.5: want a number above 0, at most 1":                                                                       func(c *Config) { c.Sensitivity = 1.5 },
 		"planner: load_interval 0.0001 s: want 0.001 or more":                                                                              func(c *Config) { c.LoadInterval = 0.0001 },
-		"planner: load_interval 180 s: want a shorter time than throughput_interval 180 s":                                                 func(c *Config) { c.LoadInterval = 180 },
+		"planner: load_interval 180 s: want a shorter time than throughput_interval 180 s":                                                 func(c *Config) { c.LoadScaling, c.LoadInterval = true, 180 },
 		"planner: enable_load_scaling and enable_throughput_scaling are both false: set one of them to true, or the planner never decides": func(c *Config) { c.ThroughputScaling = false },
 	} {
 		c := Default()

@@ -1,6 +1,9 @@
 package planner
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // verdict is what load says of a pool, or of one side of an aggregated engine: a worker more, one less, or neither.
 type verdict struct {
@@ -21,6 +24,11 @@ func (p *Planner) load(t *Tick) (want []int) {
 	list := make([]verdict, len(t.Pools))
 	for i := range t.Pools {
 		list[i] = p.verdict(i, &t.Pools[i])
+	}
+	if v := list[0]; p.pipeline && len(list) == 1 && !v.defined && (p.config.Target != TargetSLA || v.reason == insufficientData) {
+		t.LoadReason = cmp.Or(v.reason, noChange) // not even the budget acts
+		t.Pools[0].LoadReason = t.LoadReason
+		return nil
 	}
 	return p.settle(t, list)
 }
@@ -50,10 +58,14 @@ func (p *Planner) unready(t *Tick) Reason {
 // verdict judges a pool by the target: by latencies under sla, else by how full its engines are.
 func (p *Planner) verdict(pool int, t *PoolTick) verdict {
 	switch m := p.models[pool]; {
+	case len(t.Engines) == 0 && p.pipeline:
+		return verdict{}
 	case len(t.Engines) == 0:
 		return verdict{reason: noPassData}
 	case p.config.Target != TargetSLA:
-		return p.byUse(m.kind, p.engines[pool], t)
+		return p.byUse(m.kind, p.engines[pool], t, p.budget.least[pool])
+	case p.pipeline:
+		return p.foresee(pool, t)
 	case !m.line().Fitted:
 		return verdict{reason: insufficientData}
 	case m.kind == prefillKind:
@@ -97,57 +109,51 @@ func judge(estimates []float64, limit, sensitivity float64, least int) int {
 // settle makes targets of verdicts. Floor, least and budget come before the question whether anything changes: a raised floor acts
 // even where load is content.
 func (p *Planner) settle(t *Tick, list []verdict) (want []int) {
-	raw, lifted := make([]int, len(list)), make([]int, len(list))
-	want = make([]int, len(list))
+	raw, lifted, now := make([]int, len(list)), make([]int, len(list)), active(t)
+	raised := false
 	for i, v := range list {
-		raw[i] = t.Pools[i].Active + v.step
+		raw[i] = now[i] + v.step
 		lifted[i] = raw[i]
 		if p.config.ThroughputScaling {
 			lifted[i] = max(raw[i], p.floors[i])
 		}
-		want[i] = max(lifted[i], p.config.MinEndpoint)
+		raised = raised || lifted[i] > raw[i]
+	}
+	want = p.budget.lifted(lifted)
+	for i := range want {
 		t.Pools[i].Recommended = want[i]
 	}
-	want, held := p.guarded(t, want)
+	if raised && len(want) == 2 {
+		want, _ = p.budget.ceiling(now, want)
+	}
+	want, budgeted := p.budget.guard(now, want)
 	reasons := make([]Reason, len(list))
-	changed := false
 	for i, v := range list {
-		active := t.Pools[i].Active
-		capped := raw[i] < active && lifted[i] > raw[i] // by the throughput floor, not by what came after it
-		reasons[i] = reasonOf(active, want[i], capped, v.reason)
+		capped := raw[i] < now[i] && lifted[i] > raw[i] // by the throughput floor, not by what came after it
+		reasons[i] = reasonOf(now[i], want[i], capped, v.reason)
 		t.Pools[i].LoadReason = reasons[i]
-		changed = changed || want[i] != active
 	}
-	if t.LoadReason = aggregate(reasons); held {
-		t.LoadReason = budgetHold
+	t.LoadReason = cmp.Or(budgeted, aggregate(reasons))
+	if len(list) == 1 {
+		t.Pools[0].LoadReason = t.LoadReason
 	}
-	if !changed {
-		return nil
+	if !slices.Equal(want, now) {
+		return want
 	}
-	return want
+	if p.pipeline && len(list) == 2 {
+		t.telling(list, budgeted)
+	}
+	return nil
 }
 
-// guarded returns what the budget allows of a decision. It turns no direction around: where the budget is spent, a pool grows only if the
-// other shrinks, and a fleet that would move otherwise than load asks is held.
-func (p *Planner) guarded(t *Tick, want []int) (final []int, held bool) {
-	now, spent, up, down := make([]int, len(want)), 0, false, false
-	for i := range want {
-		now[i] = t.Pools[i].Active
-		spent += now[i] * p.gpus[i]
-		up, down = up || want[i] > now[i], down || want[i] < now[i]
+// telling gives pools that do not change the reasons that tell more than no_change.
+func (t *Tick) telling(list []verdict, budgeted Reason) {
+	for i := len(list) - 1; i >= 0; i-- {
+		if r := list[i].reason; r != "" && r != noChange {
+			t.Pools[i].LoadReason = r
+			t.LoadReason = cmp.Or(budgeted, r)
+		}
 	}
-	final = withinBudget(want, p.gpus, p.config.MaxGPUBudget, p.config.MinEndpoint)
-	if p.config.MaxGPUBudget < 0 || spent > p.config.MaxGPUBudget {
-		return final, false
-	}
-	held = spent == p.config.MaxGPUBudget && up && !down
-	for i := range want {
-		held = held || final[i] < min(now[i], want[i]) || final[i] > max(now[i], want[i])
-	}
-	if held {
-		return now, true
-	}
-	return final, false
 }
 
 // reasonOf says why a pool of so many active workers gets as many as want. capped: the throughput floor kept it from shrinking further.
@@ -239,34 +245,47 @@ type bounds struct {
 var useBounds = map[string][2]bounds{
 	targetThroughput: {{up: 1, down: 0.1, atUp: true}, {up: 1, down: 0.6}},
 	TargetLatency:    {{up: 0.1, down: 0, atUp: true, atDown: true}, {up: 0.4, down: 0.1}},
+	targetLoad:       {{atUp: true, atDown: true}, {atUp: true, atDown: true}},
 }
 
 // byUse judges a pool by how full its engines are: up if any is too full, down if all are nearly empty.
-func (p *Planner) byUse(k kind, e Engine, t *PoolTick) verdict {
-	b := useBounds[p.config.Target][1]
+func (p *Planner) byUse(k kind, e Engine, t *PoolTick, least int) verdict {
+	c, b := p.config, useBounds[p.config.Target][1]
 	if k == prefillKind {
-		b = useBounds[p.config.Target][0]
+		b = useBounds[c.Target][0]
 	}
 	use := func(now EngineNow) float64 {
-		if k == prefillKind {
-			return float64(now.QueuedPrefill) / float64(e.ContextLength)
+		switch {
+		case k != prefillKind:
+			return float64(held(k, now)) / float64(e.MaxKV)
+		case c.Target == targetLoad:
+			return float64(now.QueuedPrefill)
 		}
-		return float64(held(k, now)) / float64(e.MaxKV)
+		return float64(now.QueuedPrefill) / float64(e.ContextLength)
+	}
+	switch {
+	case c.Target == targetLoad && k == prefillKind:
+		b.up, b.down = float64(c.PrefillUp), float64(c.PrefillDown)
+	case c.Target == targetLoad:
+		b.up, b.down = c.DecodeUp/100, c.DecodeDown/100
 	}
 	full := func(now EngineNow) bool { u := use(now); return u > b.up || b.atUp && u == b.up }
 	busy := func(now EngineNow) bool { u := use(now); return u > b.down || !b.atDown && u == b.down }
+	fewer := max(t.Active-1, least)
 	tooMuch := func(now EngineNow) bool { // for a survivor
-		return p.consolidation && use(now)*float64(t.Active)/float64(t.Active-1) >= b.up
+		return p.consolidation && fewer < t.Active && use(now)*float64(t.Active)/float64(fewer) >= b.up
 	}
 	switch {
-	case k == prefillKind && e.ContextLength == 0:
+	case k == prefillKind && c.Target != targetLoad && e.ContextLength == 0:
 		return verdict{reason: insufficientData}
 	case slices.ContainsFunc(t.Engines, full):
 		return verdict{step: 1, defined: true}
-	case t.Active > p.config.MinEndpoint && !slices.ContainsFunc(t.Engines, busy) && !slices.ContainsFunc(t.Engines, tooMuch):
-		return verdict{step: -1, defined: true}
+	case t.Active < 2 || slices.ContainsFunc(t.Engines, busy):
+		return verdict{}
+	case slices.ContainsFunc(t.Engines, tooMuch):
+		return verdict{defined: true}
 	}
-	return verdict{defined: true}
+	return verdict{step: fewer - t.Active, defined: true}
 }
 
 // maxHit is the largest hit rate that discounts work.
@@ -287,25 +306,4 @@ func (m *model) itl(kv float64) float64 {
 		return m.line().predict(m.decodes.value()+1, kv)
 	}
 	return m.line().predict(m.prefill.value(), kv)
-}
-
-// withinBudget returns the workers of each pool that a number of GPUs allows: doc/spec/simulate.md 11.8. Below the least fleet it is none.
-func withinBudget(want, gpus []int, budget, least int) []int {
-	total, minimum := 0, 0
-	for i, g := range gpus {
-		total, minimum = total+want[i]*g, minimum+least*g
-	}
-	switch {
-	case budget < 0 || total <= budget:
-		return want
-	case budget < minimum:
-		return make([]int, len(want))
-	case len(want) == 1:
-		return []int{max(least, budget/gpus[0])}
-	}
-	p := max(least, min((budget-least*gpus[1])/max(gpus[0], 1), want[0]*budget/total))
-	if gpus[1] == 0 {
-		return []int{p, want[1]}
-	}
-	return []int{p, max(least, (budget-p*gpus[0])/gpus[1])}
 }

@@ -111,6 +111,7 @@ func (a *average) value() float64 {
 type sample struct {
 	x    [2]float64
 	wall float64
+	raw  [2]float64 // of a forward model, whose x are logarithms
 }
 
 // samples keeps passes of all sizes: when it is full, the oldest of the fullest bucket goes. Buckets have equal widths over the range

@@ -74,11 +74,13 @@ type Planner struct {
 	consolidation bool
 	whileScaling  bool
 	idleEmpty     bool // an engine without a pass is empty
+	pipeline      bool
 	engines       []Engine
-	gpus          []int
+	budget        budget
 
 	clock    *clock
 	models   []*model
+	forward  []*forward          // of a pipeline, instead
 	records  []record            // since the last tick
 	states   []map[int]EngineNow // by worker
 	window   Window
@@ -100,11 +102,18 @@ func New(o Options) (*Planner, error) {
 	c, s := o.Config.Resolve(), o.Switches
 	p := &Planner{
 		config: c, balance: s.Balance, count: s.TrafficNumReq, discount: s.HitDiscount == preset.On, consolidation: s.Consolidation == preset.On,
-		whileScaling: s.ScaleWhileScaling == preset.On, idleEmpty: s.IdleEngine == preset.IdleEmpty, engines: o.Engines, clock: newClock(c, s.TickTime), window: newWindow(0, s.TrafficNumReq),
+		whileScaling: s.ScaleWhileScaling == preset.On, idleEmpty: s.IdleEngine == preset.IdleEmpty, pipeline: s.Planning == preset.PlanningPipeline,
+		engines: o.Engines, clock: newClock(c, s.TickTime), window: newWindow(0, s.TrafficNumReq), budget: budget{least: c.least(), floor: c.MinGPUBudget, most: c.MaxGPUBudget},
+	}
+	if p.pipeline {
+		p.clock, p.window.ended = newBeat(c), true
 	}
 	name, _ := o.predictor() // Validate has asked
 	for _, one := range []*predictor{&p.forecast.requests, &p.forecast.isl, &p.forecast.osl, &p.forecast.hit} {
-		one.kalman = name == kalman
+		one.config, one.kalman, one.start = &p.config, name == kalman, firstCovariance
+		if p.pipeline {
+			one.start = pipelineCovariance
+		}
 	}
 	kinds := []kind{aggKind}
 	if c.Mode == Disaggregated {
@@ -113,8 +122,11 @@ func New(o Options) (*Planner, error) {
 	for i, k := range kinds {
 		p.models = append(p.models, newModel(k, c))
 		p.states = append(p.states, map[int]EngineNow{})
-		p.gpus = append(p.gpus, o.Engines[i].GPUs)
-		p.floors = append(p.floors, c.MinEndpoint)
+		if p.pipeline {
+			p.forward = append(p.forward, newForward(k, c, o.Engines[i]))
+		}
+		p.budget.gpus = append(p.budget.gpus, o.Engines[i].GPUs)
+		p.floors = append(p.floors, p.budget.least[i])
 		p.missed = append(p.missed, 0)
 	}
 	if c.Target != TargetSLA || s.Bootstrap != preset.On {
@@ -149,8 +161,11 @@ func (p *Planner) Routed(overlap, blocks int) { p.window.routed(overlap, blocks)
 // Completed tells of a request that has ended with output.
 func (p *Planner) Completed(c Completion) { p.window.Completed(c) }
 
-// Passed tells of a pass that has ended on a worker of a pool.
+// Passed tells of a pass that has ended on a worker of a pool. To a pipeline one that did nothing, as all that wait lack blocks, is none.
 func (p *Planner) Passed(pool, worker int, pass *engine.Pass) {
+	if p.pipeline && pass.End == pass.Start && pass.Prefill.Requests+pass.Decode.Requests == 0 {
+		return
+	}
 	p.records = append(p.records, recordOf(pool, worker, pass))
 }
 
@@ -169,15 +184,20 @@ func (p *Planner) Tick(event int64, pools []Workers) (t *Tick, targets []int, er
 	p.absorb()
 	p.look(t, pools)
 	var want []int
+	if p.pipeline {
+		p.hear(t)
+	}
 	if t.Throughput { // before load, which sees the new floor
 		p.drain(t)
 		want = p.throughput(t)
-		want = p.afford(t, want)
 	}
 	if t.Load {
 		if result := p.load(t); result != nil {
 			want = result
 		}
+	}
+	if p.pipeline {
+		want = p.project(t, want)
 	}
 	p.note(t)
 	return t, t.targets(want), nil
@@ -196,11 +216,14 @@ func (p *Planner) look(t *Tick, pools []Workers) {
 				delete(p.states[i], id)
 			}
 		}
-		for _, id := range w.Active {
+		for k, id := range w.Active {
 			now, ok := p.states[i][id]
 			if p.idleEmpty {
 				if !ok {
 					now = EngineNow{Worker: id, since: before}
+					if w.Ready != nil {
+						now.since = w.Ready[k]
+					}
 				}
 				if n := (t.At - now.since) / idle; n > 0 {
 					now, ok = EngineNow{Worker: id, since: now.since + n*idle}, true
@@ -211,7 +234,7 @@ func (p *Planner) look(t *Tick, pools []Workers) {
 				one.Engines = append(one.Engines, now)
 			}
 		}
-		p.hours += hours * float64((one.Active+one.Starting+one.Draining)*p.gpus[i])
+		p.hours += hours * float64((one.Active+one.Starting+one.Draining)*p.budget.gpus[i])
 		t.Pools = append(t.Pools, one)
 	}
 	t.GPUHours = p.hours
@@ -227,17 +250,15 @@ func (p *Planner) drain(t *Tick) {
 	t.Window = &w
 	t.Observed = &Observed{Seconds: w.Seconds(), ISL: w.isl(), OSL: w.osl(), TTFTMS: w.ttftMS(), ITLMS: w.itlMS(), HitRate: w.hitRate()}
 	p.window = newWindow(t.Now, p.count)
+	p.window.ended = p.pipeline
 }
 
 // afford cuts the targets of throughput to the budget.
 func (p *Planner) afford(t *Tick, want []int) []int {
-	if want == nil || p.config.LoadScaling {
-		return nil
-	}
 	for i := range want {
 		t.Pools[i].Recommended = want[i]
 	}
-	return withinBudget(want, p.gpus, p.config.MaxGPUBudget, p.config.MinEndpoint)
+	return p.budget.clamp(want)
 }
 
 // note adds the floors and the fitted models of the pools to the tick.

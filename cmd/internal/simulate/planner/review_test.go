@@ -75,7 +75,7 @@ func TestFloorActsWhereLoadIsContent(t *testing.T) {
 func TestSignsOfCoefficients(t *testing.T) {
 	plane := func(a, b float64) (list []sample) {
 		for _, x := range [][2]float64{{1, 500}, {8, 4000}, {32, 64000}, {64, 128000}, {128, 60000}, {256, 256000}} {
-			list = append(list, sample{x, 0.05 + a*x[0] + b*x[1]})
+			list = append(list, sample{x: x, wall: 0.05 + a*x[0] + b*x[1]})
 		}
 		return list
 	}
@@ -87,7 +87,16 @@ func TestSignsOfCoefficients(t *testing.T) {
 	require.Zero(t, l.Coef[0])
 	require.False(t, fit(decodeKind, plane(1e-5, -1e-8), 5).Fitted)
 	require.False(t, fit(aggKind, plane(-5e-7, 2e-7), 5).Fitted)
-	require.False(t, fit(decodeKind, []sample{{[2]float64{1, 10}, 1}, {[2]float64{2, 20}, 2}, {[2]float64{3, 30}, 3}, {[2]float64{4, 40}, 4}, {[2]float64{5, 50}, 5}}, 5).Fitted, "collinear")
+	require.False(t, fit(decodeKind, collinear(), 5).Fitted, "collinear")
+}
+
+// collinear returns samples whose features say the same.
+func collinear() (list []sample) {
+	for k := range 5 {
+		x := float64(k + 1)
+		list = append(list, sample{x: [2]float64{x, 10 * x}, wall: x})
+	}
+	return list
 }
 
 // Covers S-66.
@@ -164,7 +173,7 @@ func TestGPUHoursOfTicks(t *testing.T) {
 	config := Default()
 	config.ThroughputInterval = 1800
 	p := flat(t, config, Disaggregated, 3.5)
-	p.gpus = []int{2, 1}
+	p.budget.gpus = []int{2, 1}
 	var last *Tick
 	for _, n := range []int{1, 2} {
 		last = throughputTickOf(t, p, workers(n), workers(4))

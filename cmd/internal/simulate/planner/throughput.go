@@ -19,6 +19,8 @@ type Prediction struct {
 // forecast are the predictors of a planner.
 type forecast struct {
 	requests, isl, osl, hit predictor
+	lastISL, lastOSL        float64 // of a window with requests
+	seen                    bool    // there was one
 }
 
 // observe gives the predictors the averages of a window, which has requests.
@@ -49,21 +51,18 @@ func replicas(requests, seconds, rps float64, least int) int {
 
 // throughput decides by the window that has ended: doc/spec/simulate.md 11.7. It returns the workers of each pool, nil without a decision.
 func (p *Planner) throughput(t *Tick) (want []int) {
-	mirror := func(r Reason) {
-		t.ThroughputReason = r
-		for i := range t.Pools {
-			t.Pools[i].ThroughputReason = r
-		}
+	if p.pipeline {
+		return p.demandOf(t)
 	}
 	w := t.Window
 	if w.Requests == 0 || w.Seconds() <= 0 {
-		mirror(noTrafficData)
+		t.because(noTrafficData)
 		return nil
 	}
 	p.forecast.observe(w)
 	next, ok := p.forecast.next()
 	if !ok {
-		mirror(predictFailed)
+		t.because(predictFailed)
 		return nil
 	}
 	t.Predicted = &next
@@ -75,12 +74,12 @@ func (p *Planner) throughput(t *Tick) (want []int) {
 		return nil
 	}
 	if p.config.LoadScaling {
-		mirror(setLowerBound)
+		t.because(setLowerBound)
 		copy(p.floors, want)
 		return nil
 	}
-	mirror(scale)
-	return want
+	t.because(scale)
+	return p.afford(t, want)
 }
 
 // demand returns the workers that each pool needs; nil where a model is not fitted.
@@ -94,7 +93,7 @@ func (p *Planner) demand(t *Tick, next Prediction, seconds float64) []int {
 		}
 		t.Pools[i].Capacity = &c
 		t.Pools[i].ThroughputReason = partnerNotReady
-		want[i] = replicas(next.Requests, seconds, c.RPS, p.config.MinEndpoint)
+		want[i] = replicas(next.Requests, seconds, c.RPS, p.budget.least[i])
 		if !c.Meets {
 			p.missed[i]++
 		}
@@ -257,7 +256,9 @@ func aggTTFT(l Line, in aggInput, context float64, n int) float64 {
 
 // predictor foretells the next value of a series: doc/spec/simulate.md 11.7.
 type predictor struct {
+	config *Config
 	kalman bool
+	start  float64 // covariance
 	points int
 	last   float64
 	level  float64
@@ -265,24 +266,25 @@ type predictor struct {
 	p      [3]float64 // covariance: of the level, of both, of the trend
 }
 
-// The noise of the Kalman filter, and its first points, of which the last value is the prediction.
+// The covariance that the Kalman filter begins with: that of a pipeline is Dynamo's.
 const (
-	levelNoise, trendNoise, valueNoise = 1, 0.1, 10
-	firstCovariance                    = 10
-	firstPoints                        = 5
+	firstCovariance    = 10
+	pipelineCovariance = 1000
 )
 
 // add takes the next value.
 func (k *predictor) add(v float64) {
 	k.points++
-	k.last = v
+	if k.last = v; k.config.Log {
+		v = math.Log1p(max(v, 0))
+	}
 	if k.points == 1 {
-		k.level, k.trend, k.p = v, 0, [3]float64{firstCovariance, 0, firstCovariance}
+		k.level, k.trend, k.p = v, 0, [3]float64{k.start, 0, k.start}
 		return
 	}
 	level := k.level + k.trend
-	a, b, d := k.p[0]+k.p[1]+k.p[1]+k.p[2]+levelNoise, k.p[1]+k.p[2], k.p[2]+trendNoise
-	gain, trendGain := a/(a+valueNoise), b/(a+valueNoise)
+	a, b, d := k.p[0]+k.p[1]+k.p[1]+k.p[2]+k.config.KalmanLevel, k.p[1]+k.p[2], k.p[2]+k.config.KalmanTrend
+	gain, trendGain := a/(a+k.config.KalmanValue), b/(a+k.config.KalmanValue)
 	k.level = level + float64(gain*(v-level))
 	k.trend += float64(trendGain * (v - level))
 	k.p = [3]float64{a - float64(gain*a), b - float64(gain*b), d - float64(trendGain*b)}
@@ -290,8 +292,11 @@ func (k *predictor) add(v float64) {
 
 // next returns the prediction; ok is false before the first value.
 func (k *predictor) next() (v float64, ok bool) {
-	if !k.kalman || k.points < firstPoints {
+	switch v = k.level + k.trend; {
+	case !k.kalman || k.points < max(k.config.KalmanPoints, 1):
 		return k.last, k.points > 0
+	case k.config.Log:
+		v = math.Expm1(v)
 	}
-	return max(k.level+k.trend, 0), true
+	return max(v, 0), true
 }

@@ -64,12 +64,14 @@ type EngineNow struct {
 	KV            int `json:"kv_tokens"` // scheduled
 	QueuedKV      int `json:"queued_kv_tokens"`
 
-	since int64 // when the pass ended, or when it was last taken for idle
+	since int64  // when the pass ended, or when it was last taken for idle
+	last  record // the pass
 }
 
 // Workers are the workers of a pool.
 type Workers struct {
-	Active   []int // ids, rising
+	Active   []int   // ids, rising
+	Ready    []int64 // when each became active; nil: not known, and taken for the tick before
 	Starting int
 	Draining int
 }
@@ -104,7 +106,7 @@ func (t *Tick) targets(want []int) []int {
 // Reason says why a decision is what it is: doc/spec/simulate.md 11.9. "" where nothing was decided.
 type Reason string
 
-// The reasons of load decisions. Disabled is one of both kinds.
+// The reasons of load decisions. Disabled, no_change and those of the budget are of both kinds.
 const (
 	scaleUp             Reason = "scale_up"
 	scaleDown           Reason = "scale_down"
@@ -117,6 +119,7 @@ const (
 	workerCountMismatch Reason = "worker_count_mismatch"
 	insufficientData    Reason = "insufficient_data"
 	budgetHold          Reason = "gpu_budget_guard_hold"
+	budgetReconcile     Reason = "gpu_budget_reconcile"
 )
 
 // The reasons of throughput decisions.
@@ -133,9 +136,9 @@ const (
 var (
 	LoadReasons = []Reason{
 		scaleUp, scaleDown, scaleDownCapped, scaleDownRefused, noChange, disabled, noPassData, scalingInProgress,
-		workerCountMismatch, insufficientData, budgetHold,
+		workerCountMismatch, insufficientData, budgetHold, budgetReconcile,
 	}
-	ThroughputReasons = []Reason{scale, setLowerBound, disabled, noTrafficData, predictFailed, modelNotReady, partnerNotReady}
+	ThroughputReasons = []Reason{scale, setLowerBound, noChange, disabled, noTrafficData, predictFailed, modelNotReady, partnerNotReady, budgetHold, budgetReconcile}
 )
 
 // moves are the reasons that an aggregate prefers, the first before the others.
@@ -162,6 +165,7 @@ type clock struct {
 	interval [2]int64 // of load, of throughput; 0: never
 	next     [2]int64
 	seen     int64 // planner time of the last tick
+	beat     int64 // of one clock for both; 0: each has its own
 }
 
 // merge is by how many nanoseconds the other deadline may be later, and its tick still be the same.
@@ -191,13 +195,33 @@ func newClock(c Config, rule preset.Choice) *clock {
 	return k
 }
 
+// newBeat returns the clock of a pipeline: one cadence, the longest that both intervals are multiples of.
+func newBeat(c Config) *clock {
+	c.LoadScaling = true // passes are learned from at its ticks anyway
+	k := newClock(c, preset.TickNominal)
+	a, b := k.interval[loadTick], k.interval[throughputTick]
+	for b > 0 {
+		a, b = b, a%b
+	}
+	k.beat = a
+	return k
+}
+
 // at returns when the next tick is.
-func (k *clock) at() int64 { return min(k.next[loadTick], k.next[throughputTick]) }
+func (k *clock) at() int64 {
+	if k.beat > 0 {
+		return k.seen + k.beat
+	}
+	return min(k.next[loadTick], k.next[throughputTick])
+}
 
 // due reports whether the next tick decides by load, and whether by throughput.
 func (k *clock) due() (load, throughput bool) {
 	at := k.at()
 	within := func(i int) bool { return k.next[i]-at <= merge }
+	if k.beat > 0 {
+		within = func(i int) bool { return k.interval[i] > 0 && at%k.interval[i] == 0 }
+	}
 	return within(loadTick), within(throughputTick)
 }
 
@@ -209,7 +233,9 @@ func (k *clock) tick(event int64) (now int64) {
 	if k.rule != preset.TickNominal && event > k.seen {
 		now = min(event, at)
 	}
-	k.seen = now
+	if k.seen = now; k.beat > 0 {
+		return now
+	}
 	for i, is := range []bool{load, throughput} {
 		switch {
 		case k.rule == preset.TickNominal && is:
@@ -228,12 +254,15 @@ func (k *clock) tick(event int64) (now int64) {
 // Window is the traffic between two throughput ticks: doc/spec/simulate.md 10. Each average has a denominator of its own.
 type Window struct {
 	offered bool  // what arrives is counted; else what completes
+	ended   bool  // lengths are those of what completes, whatever is counted
 	Begin   int64 `json:"begin_ns"`
 	End     int64 `json:"end_ns"`
 
 	Requests int   `json:"num_req"`
 	Prompt   int64 `json:"prompt_tokens"`
 	Output   int64 `json:"output_tokens"`
+
+	Shapes int `json:"shape_count,omitempty"` // with lengths, where other requests are counted
 
 	TTFTs int   `json:"ttft_count"`
 	TTFT  int64 `json:"ttft_sum_ns"`
@@ -259,7 +288,10 @@ type Completion struct {
 
 // arrived counts a request that arrives.
 func (w *Window) arrived(prompt, output int) {
-	if w.offered {
+	switch {
+	case w.offered && w.ended:
+		w.Requests++
+	case w.offered:
 		w.count(prompt, output)
 	}
 }
@@ -274,7 +306,10 @@ func (w *Window) routed(overlap, blocks int) {
 
 // Completed counts a request that ends.
 func (w *Window) Completed(c Completion) {
-	if !w.offered {
+	switch {
+	case w.ended:
+		w.Shapes, w.Prompt, w.Output = w.Shapes+1, w.Prompt+int64(c.Prompt), w.Output+int64(c.Tokens)
+	case !w.offered:
 		w.count(c.Prompt, c.Tokens)
 	}
 	if c.HasFirst {
@@ -298,10 +333,18 @@ func (w *Window) count(prompt, output int) {
 func (w *Window) Seconds() float64 { return float64(w.End-w.Begin) / 1e9 }
 
 // isl returns the mean prompt length; nil without a request.
-func (w *Window) isl() *float64 { return mean(float64(w.Prompt), w.Requests) }
+func (w *Window) isl() *float64 { return mean(float64(w.Prompt), w.shapes()) }
 
 // osl returns the mean output length; nil without a request.
-func (w *Window) osl() *float64 { return mean(float64(w.Output), w.Requests) }
+func (w *Window) osl() *float64 { return mean(float64(w.Output), w.shapes()) }
+
+// shapes returns how many requests have lengths.
+func (w *Window) shapes() int {
+	if w.ended {
+		return w.Shapes
+	}
+	return w.Requests
+}
 
 // ttftMS returns the mean time to the first token in milliseconds; nil where no request has one. A mean of 0 is one.
 func (w *Window) ttftMS() *float64 { return mean(float64(w.TTFT)/1e6, w.TTFTs) }
@@ -323,10 +366,12 @@ func mean(sum float64, count int) *float64 {
 
 // record is what a planner keeps of a pass until its tick: doc/spec/simulate.md 10.
 type record struct {
-	end, wall                          int64
-	worker, requests, prompts          int32
-	pool                               int32
-	prefill, kv, queuedPrefill, queued int
+	end, wall                     int64
+	worker, requests, prompts     int32
+	pool                          int32
+	queuedPrompts, queuedRequests int32
+	prefill, prefix               int
+	kv, queuedPrefill, queued     int
 }
 
 // recordOf returns what a planner keeps of a pass of a worker.
@@ -334,7 +379,8 @@ func recordOf(pool, worker int, p *engine.Pass) record {
 	return record{
 		end: p.End, wall: p.End - p.Start, pool: int32(pool), worker: int32(worker),
 		requests: int32(p.Decode.Requests), prompts: int32(p.Prefill.Requests), prefill: p.Prefill.Tokens, kv: p.Decode.Tokens,
-		queuedPrefill: p.QueuedPrefill.Tokens, queued: p.QueuedDecode.Tokens,
+		queuedPrefill: p.QueuedPrefill.Tokens, queued: p.QueuedDecode.Tokens, prefix: p.Prefill.Prefix,
+		queuedPrompts: int32(p.QueuedPrefill.Requests), queuedRequests: int32(p.QueuedDecode.Requests),
 	}
 }
 
@@ -348,8 +394,10 @@ func (p *Planner) absorb() {
 	slices.SortStableFunc(p.records, record.order)
 	for k := range p.records {
 		r := &p.records[k]
-		p.models[r.pool].observe(r)
-		p.states[r.pool][int(r.worker)] = EngineNow{Worker: int(r.worker), QueuedPrefill: r.queuedPrefill, KV: r.kv, QueuedKV: r.queued, since: r.end}
+		if !p.pipeline {
+			p.models[r.pool].observe(r)
+		}
+		p.states[r.pool][int(r.worker)] = EngineNow{Worker: int(r.worker), QueuedPrefill: r.queuedPrefill, KV: r.kv, QueuedKV: r.queued, since: r.end, last: *r}
 	}
 	p.records = p.records[:0]
 }

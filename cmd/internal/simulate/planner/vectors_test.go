@@ -289,7 +289,7 @@ func TestBudgetVectors(t *testing.T) {
 		Least           int `json:"min_endpoint"`
 	}
 	fixtures.EachSimulate(t, "budget", fixtures.SimulateCounts{4, 4, 4}, func(t *testing.T, c fixtures.SimulateCase, in in, want struct{ Replicas []int }) {
-		require.Equal(t, want.Replicas, withinBudget([]int{in.Prefill, in.Decode}, []int{in.GPUPrefill, in.GPUDecode}, in.Budget, in.Least))
+		require.Equal(t, want.Replicas, budget{[]int{in.GPUPrefill, in.GPUDecode}, []int{in.Least, in.Least}, -1, in.Budget}.clamp([]int{in.Prefill, in.Decode}))
 	})
 	for _, c := range []struct {
 		want, gpus    []int
@@ -303,7 +303,7 @@ func TestBudgetVectors(t *testing.T) {
 		{[]int{9, 4}, []int{1, 0}, 3, 1, []int{3, 4}},
 		{[]int{4, 9}, []int{0, 1}, 3, 1, []int{1, 3}},
 	} {
-		require.Equal(t, c.result, withinBudget(c.want, c.gpus, c.budget, c.least), "%+v", c)
+		require.Equal(t, c.result, budget{c.gpus, []int{c.least, c.least}[:len(c.gpus)], -1, c.budget}.clamp(c.want), "%+v", c)
 	}
 }
 
@@ -314,7 +314,8 @@ func TestPredictorVectors(t *testing.T) {
 		Series    []float64
 	}
 	fixtures.EachSimulate(t, "predictor", fixtures.SimulateCounts{3, 0, 0}, func(t *testing.T, c fixtures.SimulateCase, in in, want struct{ Next float64 }) {
-		k := predictor{kalman: in.Predictor == kalman}
+		config := Default()
+		k := predictor{config: &config, kalman: in.Predictor == kalman, start: firstCovariance}
 		for _, v := range in.Series {
 			k.add(v)
 		}
@@ -325,7 +326,8 @@ func TestPredictorVectors(t *testing.T) {
 		next, _ = k.next()
 		require.Equal(t, in.Series[len(in.Series)-1], next)
 	})
-	k := predictor{kalman: true}
+	config := Default()
+	k := predictor{config: &config, kalman: true, start: firstCovariance}
 	_, ok := k.next()
 	require.False(t, ok)
 	for _, v := range []float64{100, 80, 60, 40, 20, 0} { // falls below 0

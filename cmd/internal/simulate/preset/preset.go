@@ -55,6 +55,7 @@ type Switches struct {
 	Consolidation     Choice `json:"consolidation" words:"on off" under:"on on on off"`                                                             // a step down needs survivors that can carry the load
 	ScaleWhileScaling Choice `json:"scale_while_scaling" words:"off on" under:"off off off on"`                                                     // load may scale a disaggregated fleet that is still scaling
 	IdleEngine        Choice `json:"idle_engine" words:"last empty" under:"last empty last last"`                                                   // what a planner takes for the state of an engine that has ended no pass for a second: that of its last pass, or nothing
+	Planning          Choice `json:"planning" words:"loops pipeline" under:"loops pipeline loops loops"`                                            // how a planner works: two loops over lines that passes have fed, or the pipeline of Dynamo 1.6.1 over its regression
 	LaneIdle          Choice `json:"lane_idle" words:"capped uncapped" under:"capped uncapped capped capped"`                                       // whether the idle times of a tree that a lane plays are cut at tree-idle-cap, where that is not set by itself
 	HitDiscount       Choice `json:"hit_discount" words:"on off" under:"on on on off"`                                                              // a cached prefix is no prefill work to the planner
 	Predictor         Choice `json:"predictor" words:"kalman constant arima" under:"kalman arima arima arima"`                                      // how the next traffic window is foretold; arima: a planner refuses it, agentx has none
@@ -85,6 +86,7 @@ const (
 	TickLastEvent       Choice = "last_event"
 	BalancePR8280       Choice = "pr8280"
 	IdleEmpty           Choice = "empty"
+	PlanningPipeline    Choice = "pipeline"
 	PredictARIMA        Choice = "arima"
 	On                  Choice = "on"
 )

@@ -75,7 +75,7 @@ func TestPresets(t *testing.T) {
 	require.Equal(t, FirstAtPrefill, s.FirstToken)
 	august, _ := Named(August)
 	require.Equal(t, LoadFull, s.RouterLoad)
-	s.FirstToken, s.RouterLoad, s.TickTime, s.Bootstrap, s.IdleEngine, s.LaneIdle = august.FirstToken, august.RouterLoad, august.TickTime, august.Bootstrap, august.IdleEngine, august.LaneIdle
+	s.FirstToken, s.RouterLoad, s.TickTime, s.Bootstrap, s.IdleEngine, s.Planning, s.LaneIdle = august.FirstToken, august.RouterLoad, august.TickTime, august.Bootstrap, august.IdleEngine, august.Planning, august.LaneIdle
 	require.Equal(t, august, s)
 	require.True(t, strings.HasPrefix(Names[0], "default"))
 }

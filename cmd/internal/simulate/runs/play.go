@@ -67,7 +67,9 @@ func (p *Player) Play(ctx context.Context, list []*Run) {
 // playOne simulates a run, writes its files and judges it.
 func (p *Player) playOne(ctx context.Context, r *Run) error {
 	before, begin := measure.ReadProcessUsage(), time.Now()
-	result, err := simulate.Run(ctx, r.Config)
+	config := r.Config
+	config.Forget = !p.Files.PerRequest && p.HTML == "" && config.Measured == nil
+	result, err := simulate.Run(ctx, config)
 	wall, usage := time.Since(begin), measure.ReadProcessUsage()
 	var stuck *fleet.DeadEnd
 	if errors.As(err, &stuck) {
@@ -82,7 +84,7 @@ func (p *Player) playOne(ctx context.Context, r *Run) error {
 	s := result.Summary()
 	r.Summary, r.Warnings = s, result.Warnings()
 	if measured := r.Config.Measured; measured != nil {
-		r.Compared = fit.Compare(measured, fit.ByPlace(measured, result.Requests), func(*fit.Request) bool { return true })
+		r.Compared = fit.CompareLoads(measured, result.Requests)
 	}
 	files := p.FilesOf(r)
 	if p.Files.Dir != "" {

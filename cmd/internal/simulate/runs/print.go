@@ -124,9 +124,36 @@ func summaryText(s *simulate.Summary) string {
 		}
 		b.WriteByte('\n')
 	}
+	b.WriteString(tiersText(s))
 	if s.Out != "" {
 		fmt.Fprintf(&b, "\nresults         %s\n", s.Out)
 	}
+	return b.String()
+}
+
+// tiersText returns the table of tiers; "": there are none below the pool.
+func tiersText(s *simulate.Summary) string {
+	if len(s.Tiers) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n%-16s%12s%11s%11s%11s%13s%11s%16s\n", "tier", "blocks", "GiB", "serves", "of hits", "GiB loaded", "link busy", "hits of a GiB")
+	number := func(v *float64, format string) string {
+		if v == nil {
+			return "-"
+		}
+		return fmt.Sprintf(format, *v)
+	}
+	for _, t := range s.Tiers {
+		perGiB := "-"
+		if t.PerGiB != nil {
+			perGiB = bytefmt.Digits(int(*t.PerGiB)) + " tokens"
+		}
+		fmt.Fprintf(&b, "%-16s%12s%11s%11s%11s%13s%11s%16s\n", t.Name, bytefmt.Digits(int(t.Blocks)), number(t.GiB, "%.2f"), share(t.HitRate), share(t.Share),
+			number(t.LoadedGiB, "%.1f"), share(t.Busy), perGiB)
+	}
+	w := s.LoadWait
+	fmt.Fprintf(&b, "\n%s requests waited for loads: mean %s, p50 %s, p95 %s, max %s\n", bytefmt.Digits(int(w.N)), seconds(w.Mean), seconds(w.P50), seconds(w.P95), seconds(w.Max))
 	return b.String()
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentx/agentx/cmd/internal/settings"
 	"github.com/agentx/agentx/cmd/internal/simulate"
+	"github.com/agentx/agentx/cmd/internal/simulate/engine"
 	"github.com/agentx/agentx/cmd/internal/simulate/hitcurve"
 	"github.com/agentx/agentx/cmd/internal/simulate/hitcurve/chart"
 	"github.com/agentx/agentx/internal/regular"
@@ -24,6 +25,7 @@ type curveFlags struct {
 	policies    []string
 	sizes       []string
 	tiers       []string
+	levels      []engine.Tier // that tiers says
 	rates       []float64
 	order       string
 	modelConfig string
@@ -33,7 +35,7 @@ type curveFlags struct {
 }
 
 // curveNames are the flags that concern --hit-curve alone.
-const curveNames = "hit-policy hit-sizes tiers hit-order server-rates model-config kv-bytes-per-token"
+const curveNames = "hit-policy hit-sizes hit-order server-rates"
 
 // rows returns the settings of --hit-curve.
 func (c *curveFlags) rows() []settings.Setting {
@@ -50,14 +52,14 @@ func (c *curveFlags) rows() []settings.Setting {
 		row("hit-curve", settings.Yes, false, &c.on, "print the prefix-cache hit rate against the size of the cache, instead of simulating engines; each of --workers is a cache"),
 		row("hit-policy", policies, []string{"lru"}, &c.policies, "which blocks a cache drops: lru, fifo, optimal; several with commas"),
 		row("hit-sizes", lists, nil, &c.sizes, "sizes of each cache: N blocks, Ntok tokens, NGiB, NTiB; several with commas (default: powers of two)"),
-		row("tiers", lists, nil, &c.tiers, "tiers of each cache, the fastest first: NAME:SIZE, such as gpu:90GiB,host:1TiB,disk:8TiB; says which share of the hits each serves"),
+		row("tiers", lists, nil, &c.tiers, "tiers of each worker's cache, the fastest first: NAME:SIZE[:GB/s], such as gpu:90GiB,host:1TiB:50,disk:8TiB:6; gpu is the pool; says which share of the hits each serves"),
 		row("hit-order", settings.Word("load\tas the load sends requests", "recorded\tas the input has their times"), "load", &c.order, "order of the requests: load (as the load sends them to the server), or recorded (as the input has their times)"),
 		row("server-rates", numbersKind("float64Slice", func(text string) ([]float64, error) {
 			v, err := strconv.ParseFloat(text, 64)
 			return []float64{v}, err
 		}), []float64{10000, 50}, &c.rates, "`PREFILL,DECODE` tokens a second of the server, prompt and output, which decide the order of requests"),
 		row("model-config", objectKind(), "", &c.modelConfig, "config.json of a model, which says what a token costs in its KV cache"),
-		row("kv-bytes-per-token", bytes, int64(0), &c.tokenBytes, "what a token costs in the KV cache of a worker, in place of --model-config"),
+		row("kv-bytes-per-token", bytes, int64(0), &c.tokenBytes, "what a token costs in the KV cache of a worker, in place of --model-config and of kv_bytes_per_token of the engine"),
 	}
 }
 
@@ -91,7 +93,9 @@ func (f *Flags) checkCurve() {
 	} else if err := c.serverRates().Validate(); err != nil {
 		f.add(f.set.Named("server-rates")+": %w", err)
 	}
-	f.checkTokenBytes(f.runs[0].Config.Engines()[0])
+	if c.tokenBytes == 0 {
+		c.tokenBytes = int64(f.runs[0].Config.Engines()[0].Config.KVBytesPerToken)
+	}
 	f.checkSizes(f.runs[0].Config.BlockSize())
 }
 
@@ -99,7 +103,7 @@ func (f *Flags) checkCurve() {
 func (f *Flags) checkSizes(blockSize int) {
 	c := &f.curve
 	for _, text := range c.sizes {
-		size, err := c.blocks(text, blockSize)
+		size, err := engine.ParseSize(text, blockSize, float64(c.tokenBytes))
 		if err != nil {
 			f.add("--hit-sizes %w", err)
 			return
@@ -110,23 +114,20 @@ func (f *Flags) checkSizes(blockSize int) {
 		f.add("--tiers with --hit-policy %s: tiers drop what was used the longest ago: add lru", strings.Join(c.policies, ","))
 	}
 	total := int64(0)
-	for _, text := range c.tiers {
-		name, size, ok := strings.Cut(text, ":")
-		blocks, err := c.blocks(size, blockSize)
+	for k, level := range c.levels {
+		blocks, err := engine.ParseSize(level.Size, blockSize, float64(c.tokenBytes))
 		switch {
-		case !ok || name == "":
-			err = fmt.Errorf("%s: want NAME:SIZE, such as host:1TiB", text)
 		case err == nil && blocks == 0:
-			err = fmt.Errorf("%s: want at least a block of %d tokens", text, blockSize)
-		case slices.ContainsFunc(c.tiered, func(t chart.Tier) bool { return t.Name == name }):
-			err = fmt.Errorf("%s: %s is given twice", text, name)
+			err = fmt.Errorf("%s: want at least a block of %d tokens", c.tiers[k], blockSize)
+		case slices.ContainsFunc(c.tiered, func(t chart.Tier) bool { return t.Name == level.Name }):
+			err = fmt.Errorf("%s: %s is given twice", c.tiers[k], level.Name)
 		}
 		if err != nil {
 			f.add("--tiers %w", err)
 			return
 		}
 		total += blocks
-		c.tiered = append(c.tiered, chart.Tier{Name: name, Blocks: blocks})
+		c.tiered = append(c.tiered, chart.Tier{Name: level.Name, Blocks: blocks})
 		c.options.Sizes = append(c.options.Sizes, total)
 	}
 }
@@ -151,13 +152,30 @@ func (f *Flags) checkOrder() {
 // maxTokenBytes bounds what a token costs.
 const maxTokenBytes = 1 << 32
 
-// checkTokenBytes finds the bytes of a token in the KV cache, from a flag or the engine e; 0: nothing says it.
-func (f *Flags) checkTokenBytes(e simulate.Engine) {
+// readTiers reads --tiers, and what a token costs where a flag says it.
+func (f *Flags) readTiers() {
 	c := &f.curve
+	for _, text := range c.tiers {
+		parts := strings.SplitN(text, ":", 3)
+		t, err := engine.Tier{Name: parts[0]}, error(nil)
+		if len(parts) == 3 {
+			t.GBPerS, err = strconv.ParseFloat(parts[2], 64)
+		}
+		if len(parts) == 1 || t.Name == "" || err != nil {
+			f.add("--tiers %s: want NAME:SIZE or NAME:SIZE:GB/s, such as host:1TiB:50", text)
+			c.tiers, c.levels = nil, nil
+			return
+		}
+		t.Size = parts[1]
+		c.levels = append(c.levels, t)
+	}
+	if c.modelConfig == "" {
+		return
+	}
 	switch {
-	case c.modelConfig != "" && c.tokenBytes != 0:
+	case c.tokenBytes != 0:
 		f.add("--model-config beside --kv-bytes-per-token: leave one of them out")
-	case c.modelConfig != "":
+	default:
 		data, err := regular.Read(c.modelConfig, maxObject)
 		if err == nil {
 			c.tokenBytes, err = hitcurve.BytesPerToken(data)
@@ -165,35 +183,40 @@ func (f *Flags) checkTokenBytes(e simulate.Engine) {
 		if err != nil {
 			f.add("%s: %w", f.shown("model-config", c.modelConfig), err)
 		}
-	case c.tokenBytes == 0:
-		c.tokenBytes = int64(e.Config.KVBytesPerToken)
 	}
+}
+
+// tieredEngine returns an engine with what --tiers and the costs of a token say: of the tiers the first is the pool.
+func (f *Flags) tieredEngine(c engine.Config) engine.Config {
+	if f.curve.on {
+		return c
+	}
+	if f.curve.tokenBytes > 0 {
+		c.KVBytesPerToken = float64(f.curve.tokenBytes)
+	}
+	if len(f.curve.levels) == 0 {
+		return c
+	}
+	pool := f.curve.levels[0]
+	blocks, err := engine.ParseSize(pool.Size, c.BlockSize, c.KVBytesPerToken)
+	switch {
+	case pool.Name != engine.PoolTier || pool.GBPerS != 0:
+		f.add("--tiers %s: the first tier is the pool of the workers: want %s:SIZE", f.curve.tiers[0], engine.PoolTier)
+		return c
+	case err != nil:
+		f.add("--tiers %w", err)
+		return c
+	}
+	c.Blocks, c.Tiers = int(min(blocks, math.MaxInt32)), f.curve.levels[1:]
+	if err := c.Validate(); err != nil {
+		f.addEach("--tiers", err, "engine: ")
+	}
+	return c
 }
 
 // serverRates returns the rates as --server-rates has them. There are two.
 func (c *curveFlags) serverRates() hitcurve.Rates {
 	return hitcurve.Rates{Prefill: c.rates[0], Decode: c.rates[1]}
-}
-
-// blocks returns a size in blocks, rounded down.
-func (c *curveFlags) blocks(text string, blockSize int) (int64, error) {
-	number, unit := text, float64(1)
-	for suffix, bytes := range map[string]float64{"GiB": 1 << 30, "TiB": 1 << 40} {
-		if strings.HasSuffix(text, suffix) {
-			if c.tokenBytes == 0 {
-				return 0, fmt.Errorf("%s: the bytes per token are unknown: add --model-config or --kv-bytes-per-token", text)
-			}
-			number, unit = strings.TrimSuffix(text, suffix), bytes/(float64(blockSize)*float64(c.tokenBytes))
-		}
-	}
-	if strings.HasSuffix(text, "tok") {
-		number, unit = strings.TrimSuffix(text, "tok"), 1/float64(blockSize)
-	}
-	v, err := strconv.ParseFloat(number, 64)
-	if size := math.Floor(v * unit); err == nil && size >= 0 && size < 1<<52 {
-		return int64(size), nil
-	}
-	return 0, fmt.Errorf("%s: want a number of blocks, such as 16384, of tokens, such as 1e6tok, or 80GiB", text)
 }
 
 // printCurves computes the curves and prints them.

@@ -2,6 +2,7 @@ package setup
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,12 +11,15 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
+	"github.com/agentx/agentx/cmd/internal/settings"
+	"github.com/agentx/agentx/cmd/internal/simulate"
 	"github.com/agentx/agentx/cmd/internal/simulate/engine"
 	"github.com/agentx/agentx/cmd/internal/simulate/fit"
 	"github.com/agentx/agentx/internal/durable"
 	"github.com/agentx/agentx/internal/terminal"
-	"github.com/agentx/agentx/mmapcache"
+	"github.com/agentx/agentx/replay/measure"
 	"github.com/agentx/agentx/replay/merge"
 )
 
@@ -23,7 +27,7 @@ import (
 const fitFile = "fit.json"
 
 // loadNames are the flags that say what is played, where a run does.
-const loadNames = "load concurrency arrival-speedup synthetic trace-block-size limit-traces hit-curve planner"
+const loadNames = "load arrival-speedup synthetic trace-block-size limit-traces limit-requests max-sim-time hit-curve planner"
 
 // readRun tells what contradicts a run, and takes the engine that was fitted to it where no other is named.
 func (f *Flags) readRun() {
@@ -33,8 +37,8 @@ func (f *Flags) readRun() {
 		}
 		return
 	}
-	for name := range strings.FieldsSeq(loadNames) {
-		if f.isSet(name) {
+	for name := range strings.FieldsSeq(loadNames + " concurrency") {
+		if f.isSet(name) && (f.fit || name != "concurrency") {
 			f.add("--%s beside the results of a run, which say what is played: leave it out, or name the run's dataset in place of the run", name)
 		}
 	}
@@ -55,11 +59,48 @@ func (f *Flags) readRun() {
 	}
 }
 
-// PlayRun simulates the load of a run whose dataset is cache, and prints measured beside simulated figures; with --fit it fits an engine.
+// conducted returns how the lanes of a run played its dataset; the error says why the player of a simulation cannot play it again.
+func conducted(run *merge.Run, input *simulate.Input) (*simulate.Lanes, error) {
+	info := &run.Info
+	switch {
+	case info.Parts != nil:
+		return nil, errors.New("it was played in parts")
+	case info.Lanes == 0:
+		return nil, errors.New("its trees arrived on their own, not in lanes")
+	case input.Timed():
+		return nil, errors.New("its traces are rows with recorded starts, not trees")
+	}
+	o, err := settings.PlayedBy(&info.Run)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", measure.RunFile, err)
+	}
+	for _, one := range info.Options {
+		if one.Name == "seed" {
+			o.Seed = strings.Trim(string(one.Value), `"`)
+		}
+	}
+	if facts := info.Facts; facts != nil && facts.Deadline > 0 { // of an interrupt, too
+		o.Duration = time.Duration(facts.Deadline * 1e9)
+	}
+	lanes := &simulate.Lanes{Options: o, Run: true, Marked: fit.Marked(run)}
+	lanes.Options.AllowWrap = o.AllowWrap || lanes.Marked
+	o.Cache, o.Concurrency = input.Cache(), info.Lanes
+	return lanes, o.ValidatePlayer()
+}
+
+// PlayRun simulates the load of a run whose dataset is input, and prints measured beside simulated figures; with --fit it fits an engine.
 // no is that of Play.
-func (f *Flags) PlayRun(ctx context.Context, w io.Writer, run *merge.Run, cache *mmapcache.Cache) (no bool, err error) {
+func (f *Flags) PlayRun(ctx context.Context, w io.Writer, run *merge.Run, input *simulate.Input) (no bool, err error) {
 	config := &f.runs[0].Config
-	list, left, err := fit.Read(run, cache, fit.ReadOptions{BlockSize: config.BlockSize(), IDWidth: config.Switches.IDWidth})
+	told, err := fit.Tell(run)
+	if err != nil {
+		return false, err
+	}
+	blockSize := config.BlockSize()
+	if f.fit && len(f.engines) == 0 && told.BlockSize > 0 {
+		blockSize = told.BlockSize
+	}
+	list, left, err := fit.Read(run, input.Cache(), fit.ReadOptions{BlockSize: blockSize, IDWidth: config.Switches.IDWidth})
 	if err != nil {
 		return false, err
 	}
@@ -69,38 +110,74 @@ func (f *Flags) PlayRun(ctx context.Context, w io.Writer, run *merge.Run, cache 
 	for _, r := range f.runs {
 		r.Config.Measured = list
 	}
-	if f.Validate(nil); f.wrong {
-		return false, nil
-	}
 	if !f.fit {
-		return f.Play(ctx, w)
+		input = f.playAgain(run, input)
+	} else {
+		input = nil
 	}
-	o := fit.Options{Base: config.Engine.Config, Switches: config.Switches, Workers: config.Workers}
+	switch f.Validate(input); {
+	case f.wrong:
+		return false, nil
+	case f.fit:
+		return false, f.fitRun(ctx, w, run, list, told, blockSize)
+	}
+	return f.Play(ctx, w)
+}
+
+// playAgain lets the conductor play the load of a run, and returns the input; nil where it cannot, so that the requests are played as they
+// were sent.
+func (f *Flags) playAgain(run *merge.Run, input *simulate.Input) *simulate.Input {
+	lanes, why := conducted(run, input)
+	if why != nil {
+		if f.isSet("concurrency") {
+			f.add("--concurrency: the conductor cannot play the load of this run: %w: leave it out", why)
+		}
+		f.warn(fmt.Sprintf("the conductor cannot play the load of this run: %v; its requests are played, each as long after the end of the one that it waited for as it was sent then", why))
+		return nil
+	}
+	lanes.Options.Warn, lanes.Set = f.warn, map[string]string{"seed": lanes.Options.Seed}
+	for _, r := range f.runs {
+		c := &r.Config
+		c.Lanes = *lanes
+		if c.Concurrency = cmp.Or(c.Concurrency, run.Info.Lanes); c.Concurrency != run.Info.Lanes {
+			c.Measured = nil // what if
+		}
+	}
+	return input
+}
+
+// fitRun fits an engine to requests of a run, writes it and prints how far off it is.
+func (f *Flags) fitRun(ctx context.Context, w io.Writer, run *merge.Run, list []fit.Request, told fit.Told, blockSize int) error {
+	config := &f.runs[0].Config
+	o := fit.Options{Base: config.Engine.Config, Switches: config.Switches, Workers: config.Workers, Told: told}
 	if !f.isSet("workers") {
 		o.Workers = max(len(run.Info.URLs), 1)
 	}
-	if len(f.engines) == 0 { // what is not said is not scarce
-		o.Base.Blocks = max(o.Base.Blocks, fit.Blocks(list, o.Base.BlockSize))
+	if len(f.engines) == 0 { // what neither the server nor the user says is not scarce
+		o.Base.BlockSize, o.Base.Blocks = blockSize, told.Blocks
+		if told.Blocks == 0 {
+			o.Base.Blocks = max(config.Engine.Config.Blocks, fit.Blocks(list, blockSize))
+		}
 	}
 	result, err := fit.Engine(ctx, list, o)
 	if err != nil {
-		return false, err
+		return err
 	}
 	var text bytes.Buffer
 	if err := terminal.IndentedJSON(&text, result.Engine); err != nil {
-		return false, err
+		return err
 	}
 	path := filepath.Join(f.RunDir, fitFile)
 	if f.Player.Files.Dir != "" {
 		path = filepath.Join(f.Player.Files.Dir, fitFile)
 	}
 	if err := durable.WriteFile(path, text.Bytes()); err != nil {
-		return false, err
+		return err
 	}
 	if f.JSON {
 		_, err = w.Write(text.Bytes())
 	} else {
 		_, err = io.WriteString(w, result.Text()+"\nengine                  "+path+"\n")
 	}
-	return false, err
+	return err
 }

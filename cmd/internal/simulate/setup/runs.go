@@ -33,6 +33,7 @@ func (f *Flags) Plan() (oldNames []string) {
 	f.readRun()
 	f.checkFleet()
 	f.base()
+	f.readTiers()
 	f.runs = f.combinations()
 	f.sized = f.readGates()
 	if f.several() && !f.curve.on && f.Player.HTML != "" && f.Player.Files.Dir == "" {
@@ -275,7 +276,7 @@ func (f *Flags) engineVariants() (list []variant) {
 		texts = []string{""}
 	}
 	for k, text := range texts {
-		base := f.engineOf("engine", text, simulate.Default().Engine.Config)
+		base := f.tieredEngine(f.engineOf("engine", text, simulate.Default().Engine.Config))
 		prefill := f.engineOf("prefill-engine", f.prefillEngine, base)
 		decode := f.engineOf("decode-engine", f.decodeEngine, base)
 		var engines [3]simulate.Engine

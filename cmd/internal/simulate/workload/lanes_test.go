@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentx/agentx/cmd/internal/simulate/engine"
 	"github.com/agentx/agentx/internal/cachetest"
 	"github.com/agentx/agentx/mmapcache"
 	"github.com/agentx/agentx/replay"
@@ -187,6 +188,51 @@ func TestLanesRefusals(t *testing.T) {
 	}
 	_, err = Lanes(LanesOptions{Replay: replay.Options{Cache: mmapcache.CacheOf(mixed, mmapcache.StructureFacts{})}, BlockSize: 64})
 	require.ErrorContains(t, err, "trace b: blocks of 128 tokens, those before have 64")
+}
+
+// Trees with a marker share blocks with themselves alone, as many as without one; two trees of a trace share none.
+//
+// Covers S-96.
+func TestSeparateTreesShareNothing(t *testing.T) {
+	o := LanesOptions{Replay: replay.Options{Cache: cachetest.Demo(t), Concurrency: 4, Requests: 900}, BlockSize: 64, IDWidth: "64"}
+	together, err := Lanes(o)
+	require.NoError(t, err)
+	o.Separate = true
+	apart, err := Lanes(o)
+	require.NoError(t, err)
+	want, got := playLoad(t, together, int64(time.Second), nil), playLoad(t, apart, int64(time.Second), nil)
+	require.Equal(t, len(want), len(got))
+	shared := map[[2]uint32]bool{} // number apart, number together
+	owners := map[uint32]uint32{}
+	for id, turn := range got {
+		require.Equal(t, blocks(want[id].Chain), blocks(turn.Chain))
+		k := 0
+		numbers := numbersOf(want[id].Chain)
+		for _, n := range numbersOf(turn.Chain) {
+			other, known := owners[n]
+			require.True(t, !known || other == numbers[k], "a number apart stands for one together")
+			owners[n] = numbers[k]
+			shared[[2]uint32{n, numbers[k]}] = true
+			k++
+		}
+	}
+	distinct := map[uint32]bool{}
+	for pair := range shared {
+		distinct[pair[1]] = true
+	}
+	require.Greater(t, len(shared), 2*len(distinct), "trees of the same trace, played again and again")
+}
+
+// blocks returns how many blocks a chain has, and numbersOf which.
+func blocks(chain []engine.Run) int { return len(numbersOf(chain)) }
+
+func numbersOf(chain []engine.Run) (list []uint32) {
+	for _, r := range chain {
+		for k := range r.Count {
+			list = append(list, r.First+k)
+		}
+	}
+	return list
 }
 
 // Roots are the requests of each trace in the order of the file, without those of subagents, a recorded think time apart.

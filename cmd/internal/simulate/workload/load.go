@@ -30,6 +30,7 @@ type Turn struct {
 	Prompt  int // tokens
 	Output  int // tokens, at least 1
 	Chain   []engine.Run
+	Delay   int64 // nanoseconds from its arrival to its release
 }
 
 // Load releases turns. Its times are nanoseconds of virtual time, which never runs backward.
@@ -47,6 +48,59 @@ type Load interface {
 // Refuser is a load whose sessions do not go on after a turn that no worker can hold. It is told by Refused instead of Completed.
 type Refuser interface {
 	Refused(id int, now int64)
+}
+
+// Delay returns a load whose turns are released so many nanoseconds after they arrive.
+func Delay(l Load, by int64) Load {
+	if by == 0 {
+		return l
+	}
+	return &delayed{Load: l, by: by}
+}
+
+// delayed holds turns that have arrived until they are released.
+type delayed struct {
+	Load
+	by   int64
+	held []Turn
+	at   []int64 // of each when it is released
+}
+
+// Next returns when a turn is released, or the next one arrives.
+func (d *delayed) Next() (int64, bool) {
+	at, ok := d.Load.Next()
+	if len(d.at) > 0 && (!ok || d.at[0] < at) {
+		return d.at[0], true
+	}
+	return at, ok
+}
+
+// Release takes in the turns that arrive, and the next one that is released.
+func (d *delayed) Release(now int64) (t Turn, ok bool) {
+	for {
+		one, ok := d.Load.Release(now)
+		if !ok {
+			break
+		}
+		one.Delay = d.by
+		d.held, d.at = append(d.held, one), append(d.at, now+d.by)
+	}
+	if len(d.at) == 0 || d.at[0] > now {
+		return t, false
+	}
+	t, d.held, d.at = d.held[0], d.held[1:], d.at[1:]
+	return t, true
+}
+
+func (d *delayed) Left() int { return d.Load.Left() + len(d.held) }
+
+// Refused tells the load of a turn that no worker can hold.
+func (d *delayed) Refused(id int, now int64) {
+	if l, ok := d.Load.(Refuser); ok {
+		l.Refused(id, now)
+		return
+	}
+	d.Load.Completed(id, now)
 }
 
 // ready is a turn and when it is ready.
@@ -209,6 +263,7 @@ type LanesOptions struct {
 
 	BlockSize int // of the engine, tokens
 	IDWidth   preset.Choice
+	Separate  bool // no two trees share a block, as prompts with a marker
 }
 
 // LanesLoad is the load in which lanes play trees of sessions: doc/spec/simulate.md 3.2. The player that drives servers decides what is
@@ -219,7 +274,10 @@ type LanesLoad struct {
 	traces  []lanesTrace // by position in the cache
 	reader  *prompts
 	numbers *Chains
-	err     error // the cache cannot be read
+	block   int
+	trees   map[int]uint32 // where they are separate: by tree, before its first chain number
+	next    uint32         // before that of the next tree
+	err     error          // the cache cannot be read
 }
 
 // lanesTrace are the turns of a trace as the fleet gets them.
@@ -227,6 +285,7 @@ type lanesTrace struct {
 	session  int      // number of its first session
 	firsts   []uint32 // by session: its first turn
 	requests []request
+	blocks   uint32 // where trees are separate: chain numbers of the trace
 }
 
 // request is the part of a turn that does not depend on when it is played.
@@ -249,7 +308,11 @@ func Lanes(o LanesOptions) (*LanesLoad, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lanes: %w", err)
 	}
-	return &LanesLoad{player: player, cache: c, traces: make([]lanesTrace, c.Traces()), reader: reader, numbers: NewChains(reader.tokens, o.BlockSize)}, nil
+	l := &LanesLoad{player: player, cache: c, traces: make([]lanesTrace, c.Traces()), reader: reader, numbers: NewChains(reader.tokens, o.BlockSize), block: o.BlockSize}
+	if o.Separate {
+		l.trees = map[int]uint32{}
+	}
+	return l, nil
 }
 
 // Next returns when the next turn is due if none completes before.
@@ -271,8 +334,25 @@ func (l *LanesLoad) Release(now int64) (t Turn, ok bool) {
 	}
 	r := &trace.requests[int(trace.firsts[p.Session])+p.Turn]
 	return Turn{
-		ID: p.ID, Session: trace.session + p.Session, Number: p.Turn, Prompt: int(r.prompt), Output: int(r.output), Chain: r.chain,
+		ID: p.ID, Session: trace.session + p.Session, Number: p.Turn, Prompt: int(r.prompt), Output: int(r.output), Chain: l.own(p.Tree, trace, r.chain),
 	}, true
+}
+
+// own returns the chain of a tree: where trees are separate, with numbers that no other has.
+func (l *LanesLoad) own(tree int, trace *lanesTrace, chain []engine.Run) []engine.Run {
+	if l.trees == nil {
+		return chain
+	}
+	first, known := l.trees[tree]
+	if !known {
+		first = l.next
+		l.trees[tree], l.next = first, first+trace.blocks
+	}
+	chain = slices.Clone(chain)
+	for k := range chain {
+		chain[k].First += first
+	}
+	return chain
 }
 
 // Completed says that a turn has ended.
@@ -323,12 +403,16 @@ func (l *LanesLoad) trace(k int) (t *lanesTrace, err error) {
 	if err := l.reader.open(plan); err != nil {
 		return nil, err
 	}
+	if l.trees != nil {
+		l.numbers = NewChains(l.reader.tokens, l.block)
+	}
 	t.requests = make([]request, len(plan.Turns))
 	for n, turn := range plan.Turns {
 		t.requests[n] = request{
 			prompt: int32(max(turn.In, 1)), output: int32(max(turn.MaxTokens(), 1)), chain: l.numbers.Add(l.reader.ids(turn), int(turn.In)),
 		}
 	}
+	t.blocks = uint32(l.numbers.Count())
 	return t, nil
 }
 

@@ -26,6 +26,8 @@ function simulatedFacts(head) {
   if (planner) add("planner", plannerText(planner.config));
   add("tokens", `${formatValue(summary.input_tokens, "")} prompt, ${formatValue(summary.output_tokens, "")} output`);
   add("reuse", `${formatValue(summary.reuse, "%")} of prompt tokens; ${formatValue(summary.reuse_unlimited, "%")} with an unlimited cache`);
+  for (const t of summary.tiers || []) add(`tier ${t.name}`, `${formatValue(t.hit_rate, "%")} of prompt tokens, ${formatValue(t.share, "%")} of all hits; ${number(t.blocks)} blocks${t.gib === null ? "" : `, ${formatValue(t.gib, "")} GiB, of which one serves ${formatValue(t.hit_tokens_per_gib, "tokens")}`}`);
+  if (summary.load_wait) add("loads", `${number(summary.load_wait.n)} requests waited for tiers, ${formatValue(summary.load_wait.p50, "s")} at p50, ${formatValue(summary.load_wait.p95, "s")} at p95`);
   add("engines", `${number(summary.passes)} passes, ${number(summary.preemptions)} preemptions, ${number(summary.evictions)} evictions`);
   add("seed", run.seed);
   add("switches", head.switches.map(({ name, value, default: usual }) => `${name}=${value} (${usual} by default)`).join(", ") || "as by default");

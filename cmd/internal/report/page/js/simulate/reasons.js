@@ -4,11 +4,12 @@
 const loadReasons = {
   scale_up: { style: 1 }, scale_down: { style: 0 }, scale_down_capped_by_throughput: { style: 3 }, scale_down_refused_consolidation: { style: 5 },
   scaling_in_progress: { style: 2 }, insufficient_data: { style: 3, outline: true }, gpu_budget_guard_hold: { style: 5, outline: true }, worker_count_mismatch: { style: 4 }, no_fpm_data: { style: 4, outline: true },
-  disabled: { style: 6, outline: true }, no_change: { style: 6 },
+  gpu_budget_reconcile: { style: 0, outline: true }, disabled: { style: 6, outline: true }, no_change: { style: 6 },
 };
 
 const throughputReasons = {
   scale: { style: 1 }, set_lower_bound: { style: 0 }, model_not_ready: { style: 4 }, partner_not_ready: { style: 5 }, predict_failed: { style: 3 },
+  gpu_budget_guard_hold: { style: 5, outline: true }, gpu_budget_reconcile: { style: 0, outline: true }, no_change: { style: 2 },
   disabled: { style: 6, outline: true }, no_traffic_data: { style: 6 },
 };
 

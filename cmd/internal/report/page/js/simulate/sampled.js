@@ -40,5 +40,5 @@ function drawWindowed(charts, page, range, name, title, limit) {
   const { start, ...columns } = page.tables.windows.columns, length = windowOf(page), x = start.map((at) => Math.min(at + length / 2, page.head.end));
   new Chart(charts, { title, about: `Of windows of ${formatValue(length, "s")}.`, x: range, y: { unit: "s", zero: true },
     marks: [...["p50", "p95"].map((q, k) => new Line({ name: q, style: 4 - k, width: 2, x, y: columns[`${name}.${q}`] })),
-      ...["p50", "p95"].filter((q) => columns[`measured.${name}.${q}`]).map((q, k) => new Line({ name: `${q} measured`, style: 4 - k, width: 1, dash: [2, 3], x, y: columns[`measured.${name}.${q}`] })), ...limitLine("SLA", limit, page.head.end)] });
+      ...["p50", "p95"].filter((q) => columns[`measured.${name}.${q}`]).map((q, k) => new Line({ name: `${q} measured`, style: k, width: 1.4, dash: [], x, y: columns[`measured.${name}.${q}`] })), ...limitLine("SLA", limit, page.head.end)] });
 }

@@ -13,6 +13,7 @@ pages.simulate = (page, root) => {
   page.range = range; // for tests and the console
   rangeBar(root, range, (r) => describeSimulated(page, requests, r));
   drawSimulatedNumbers(root, page, requests, range);
+  drawCompared(root, page);
   if (page.head.planner) drawPlanned(root, page, range); else drawSampled(root, page, range);
   drawSimulatedRequests(root, page, requests, range);
   drawOrigin(root, page.head.origin);

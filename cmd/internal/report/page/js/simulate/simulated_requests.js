@@ -60,6 +60,17 @@ function drawSimulatedNumbers(root, page, requests, range) {
   show();
 }
 
+// drawCompared draws the figures of a run beside those of the simulation of its load.
+function drawCompared(root, { head: { compared } }) {
+  if (!compared) return;
+  const part = section(root, "Measured beside simulated", "All requests of the run that ended well, and all that are simulated. The error of the hit rate is the difference."), table = new Table(part, ["figure", "measured", "simulated", "error"]);
+  const cell = (value, unit) => ({ text: formatValue(value, unit), value, title: String(value) });
+  table.show(compared.map(({ name, measured, simulated, error }) => {
+    const unit = { hit_rate: "%", output_token_rate: "/s" }[name] ?? "s";
+    return [name, cell(measured, unit), cell(simulated, unit), { text: `${error > 0 ? "+" : ""}${formatValue(error, "%")}`, value: error }];
+  }));
+}
+
 // simulatedSums says what went through in a range.
 function simulatedSums(page, requests, range) {
   const { summary, drawn } = page.head;

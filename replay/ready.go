@@ -49,7 +49,7 @@ func (n network) ready(ctx context.Context) *measure.Ahead {
 
 // firstRequests lists the requests that leave when the measured phase begins: what a conductor of its own launches at that instant.
 func (r *run) firstRequests() (list []conductor.Dispatch) {
-	source := onceSource(slices.Clone(r.sampler.first)) // empty where trees arrive
+	source := onceSource(slices.Clone(r.sampler.first)) // without trees where these arrive
 	p := measuredPhase(r.Options, source, nil)
 	launch := func(d conductor.Dispatch) error {
 		list = append(list, d)

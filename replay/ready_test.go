@@ -70,8 +70,13 @@ func TestFirstRequestsFindConnections(t *testing.T) {
 		"fewer":   {func(o *Options) { o.Start, o.Requests = Start{Sampled: true, Burst: true}, 9 }, 9, 1, measure.Ahead{Requests: 9, Connections: 9}},
 		"prefill": {func(o *Options) { o.Limits.Prefill = 5 }, 1, 1, measure.Ahead{Requests: 5, Connections: 5}},
 		"arriving": {func(o *Options) {
-			o.Arrivals = Arrivals{Mode: RateArrivals, Rate: 1000, Law: arrivals.Constant}
+			o.Arrivals = Arrivals{Mode: RateArrivals, Rate: 1000, Law: arrivals.Constant, Ramp: time.Millisecond}
 			o.Pace, o.Concurrency = Pace{}, 0
+		}, 1, 1, measure.Ahead{}},
+		"arriving part": {func(o *Options) {
+			o.Arrivals = Arrivals{Mode: RateArrivals, Rate: 1000, Law: arrivals.Constant, Ramp: time.Millisecond}
+			o.Pace, o.Part, o.Concurrency = Pace{}, Part{1, 2}, 5
+			o.Requests *= 2
 		}, 1, 1, measure.Ahead{}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -176,11 +176,9 @@ func spreadOf(t *testing.T, c Config) (low, high map[string]float64) {
 		c.Seed = seed
 		r, err := Run(context.Background(), c)
 		require.NoError(t, err)
-		text, err := json.Marshal(r.dynamo(r.Summary(), 0))
+		text, err := json.Marshal(r.dynamo(r.Summary(), 1))
 		require.NoError(t, err)
-		var numbers map[string]float64
-		require.NoError(t, json.Unmarshal(text, &numbers))
-		for key, v := range numbers {
+		for key, v := range numbersOf(t, text) {
 			if seed == 0 {
 				low[key], high[key] = v, v
 			}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -199,6 +200,19 @@ func (r *Result) dynamo(s *Summary, wall float64) map[string]any {
 		"duration_ms": float64(r.Duration) / 1e6, "wall_time_ms": wall * 1e3, "request_throughput_rps": s.RequestRate,
 		"input_throughput_tok_s": rate(s.InputTokens), "output_throughput_tok_s": rate(s.OutputTokens), "total_throughput_tok_s": rate(s.InputTokens + s.OutputTokens),
 		"prefix_cache_reused_ratio": s.ReuseMax, "first_admission_prefix_cache_reused_ratio": s.Reuse,
+	}
+	all := s.InputTokens + s.OutputTokens
+	maps.Copy(o, map[string]any{
+		"kv_eviction_policy": "lru", "committed_prefill_tokens": r.Counts().Prompt, "gpu_hours": s.GPUHours, "power_w": nil, "power_coverage": nil,
+		"num_ttft_samples": s.TTFT.N, "num_tpot_samples": s.ITL.N, "num_e2e_latency_samples": s.RequestLatency.N, "processed_tokens": all,
+		"processed_tokens_per_s": measure.Number(float64(all) / wall), "processed_output_tokens_per_s": measure.Number(float64(s.OutputTokens) / wall),
+	})
+	for k, name := range []string{"decode", "prefill"} { // an aggregated pool decodes
+		seconds, gpus, at := 0.0, 0, len(r.Workers)-1-k
+		if at >= 0 {
+			seconds, gpus = r.workerSeconds(at), r.Config.Engines()[at].Config.GPUsPerWorker
+		}
+		o[name+"_worker_seconds"], o[name+"_gpus_per_worker"] = seconds, gpus
 	}
 	add := func(name string, d Distribution, factor float64) {
 		for stat, v := range d.named() {

@@ -65,7 +65,7 @@ func TestRequestLines(t *testing.T) {
 		"input_tokens":128,"output_tokens":1,"emitted":0,"reused":0,"reused_max":0,"decode_reused":0,"recomputed_tokens":0,"worker":0,"admissions":0,"preemptions":0,"status":"rejected"}`, lines())
 }
 
-// The keys are those of Dynamo's report, all of them numbers.
+// The keys are those of Dynamo's report.
 //
 // Covers S-34.
 func TestDynamo(t *testing.T) {
@@ -76,9 +76,13 @@ func TestDynamo(t *testing.T) {
 	s := r.Summary()
 	data, err := json.Marshal(r.dynamo(s, 0.25))
 	require.NoError(t, err)
-	var keys map[string]float64
-	require.NoError(t, json.Unmarshal(data, &keys))
-	want := strings.Fields(`num_requests completed_requests total_input_tokens total_output_tokens duration_ms wall_time_ms request_throughput_rps
+	keys := numbersOf(t, data)
+	for _, none := range []string{"power_w", "power_coverage"} {
+		require.Contains(t, string(data), `"`+none+`":null`)
+	}
+	require.Contains(t, string(data), `"kv_eviction_policy":"lru"`)
+	want := strings.Fields(`committed_prefill_tokens prefill_worker_seconds decode_worker_seconds prefill_gpus_per_worker decode_gpus_per_worker gpu_hours
+		processed_tokens processed_tokens_per_s processed_output_tokens_per_s num_ttft_samples num_tpot_samples num_e2e_latency_samples num_requests completed_requests total_input_tokens total_output_tokens duration_ms wall_time_ms request_throughput_rps
 		input_throughput_tok_s output_throughput_tok_s total_throughput_tok_s prefix_cache_reused_ratio first_admission_prefix_cache_reused_ratio`)
 	for _, stat := range strings.Fields("mean min max median p75 p90 p95 p99 std") {
 		for _, name := range strings.Fields("ttft_ms ttst_ms tpot_ms itl_ms e2e_latency_ms output_token_throughput_per_user") {
@@ -88,6 +92,9 @@ func TestDynamo(t *testing.T) {
 	slices.Sort(want)
 	assert.Equal(t, want, slices.Sorted(maps.Keys(keys)))
 	assert.EqualValues(t, 250, keys["wall_time_ms"])
+	assert.Equal(t, []float64{20 * 128, 20 * 158, 20 * 158 * 4, 0, 1, 20}, []float64{keys["committed_prefill_tokens"], keys["processed_tokens"],
+		keys["processed_tokens_per_s"], keys["prefill_worker_seconds"], keys["decode_gpus_per_worker"], keys["num_tpot_samples"]})
+	assert.InEpsilon(t, keys["gpu_hours"]*3600, keys["decode_worker_seconds"], 1e-12)
 	assert.InEpsilon(t, float64(s.TokenGap.Mean)*1e3, keys["mean_itl_ms"], 1e-12)
 	assert.InEpsilon(t, float64(s.ITL.Mean)*1e3, keys["mean_tpot_ms"], 1e-12)
 	assert.InEpsilon(t, float64(s.TTFT.P50)*1e3, keys["median_ttft_ms"], 1e-12)
@@ -100,4 +107,17 @@ func TestDynamo(t *testing.T) {
 	assert.InEpsilon(t, 1000/keys["median_itl_ms"], keys["median_output_token_throughput_per_user"], 2e-3)
 	assert.InEpsilon(t, 1000/keys["min_itl_ms"], keys["max_output_token_throughput_per_user"], 1e-3)
 	assert.InEpsilon(t, 1000/keys["max_itl_ms"], keys["min_output_token_throughput_per_user"], 1e-3)
+}
+
+// numbersOf returns the numbers of an object.
+func numbersOf(t *testing.T, data []byte) map[string]float64 {
+	var all map[string]any
+	require.NoError(t, json.Unmarshal(data, &all))
+	numbers := map[string]float64{}
+	for key, v := range all {
+		if n, ok := v.(float64); ok {
+			numbers[key] = n
+		}
+	}
+	return numbers
 }

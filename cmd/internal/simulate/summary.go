@@ -194,14 +194,19 @@ func (r *Result) goodput(good, all int) *Goodput {
 
 // gpuHours returns the time that workers were there, each times its GPUs.
 func (r *Result) gpuHours() measure.Number {
-	ns := 0.0
-	engines := r.Config.Engines()
-	for k, pool := range r.Workers {
-		for _, w := range pool {
-			ns += float64(w.Gone-w.Ordered) * float64(engines[k].Config.GPUsPerWorker)
-		}
+	sum := 0.0
+	for k, e := range r.Config.Engines() {
+		sum += r.workerSeconds(k) * float64(e.Config.GPUsPerWorker)
 	}
-	return measure.Number(ns / 1e9 / 3600)
+	return measure.Number(sum / 3600)
+}
+
+// workerSeconds returns the time that the workers of a pool were there.
+func (r *Result) workerSeconds(pool int) (s float64) {
+	for _, w := range r.Workers[pool] {
+		s += float64(w.Gone-w.Ordered) / 1e9
+	}
+	return s
 }
 
 // Info says what a configuration simulates.

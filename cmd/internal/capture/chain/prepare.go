@@ -259,10 +259,10 @@ func (t *Tree) Begin(format canon.Format, body []byte) *Reading {
 	return &Reading{tree: t, format: format, text: body, repeated: t.recognize(format, body)}
 }
 
-// Of reports whether the reading is of a session, and Found that this has had the beginning of the body.
+// Of reports whether the reading is by the memory of a session.
 func (r *Reading) Of(t *Tree) bool { return r.tree == t }
 
-// Found is described at Of.
+// Found reports whether the session has had the beginning of the messages of the body.
 func (r *Reading) Found() bool { return r.before != nil }
 
 // Options is canon.ParseOptions of the body, but looks at nothing that the session has had.

@@ -8,6 +8,7 @@ type passState struct {
 	budget                  int
 	prefills, chunk, prefix int  // requests with prompt tokens in this pass; sums of these tokens, and of those known before
 	attended                int  // pairs of these tokens and those that they see
+	again                   int  // generated tokens that preempted requests compute behind a part of their prompts
 	outside                 bool // of what was measured
 	preempted               bool
 	progress                bool // a token was computed for the first time, or emitted, or a request ended
@@ -333,6 +334,10 @@ func (w *Worker) count(r *Request, before, want, chunk int) {
 	w.pass.budget -= want
 	if before < r.reached {
 		r.Recomputed += min(after, r.reached) - before
+		if chunk > 0 {
+			r.used.again = max(after-r.Prompt, 0)
+			w.pass.again += r.used.again
+		}
 	}
 	r.reached = max(r.reached, after)
 	if after > r.farthest {
@@ -506,6 +511,7 @@ func (w *Worker) preempt(r *Request) *Request {
 	w.running = slices.Delete(w.running, i, i+1)
 	if r.used.pass == w.pass.number {
 		w.pass.budget += r.used.tokens
+		w.pass.again -= r.used.again
 		r.reached, r.Recomputed = r.used.reached, r.used.recomputed
 		if r.used.chunk > 0 {
 			w.pass.prefills--

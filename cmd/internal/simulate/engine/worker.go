@@ -65,6 +65,7 @@ type Counts struct {
 	Evictions   int64 `json:"evictions"`
 	Output      int64 `json:"output_tokens"`
 	Outside     int64 `json:"-"` // passes outside of what was measured
+	Prompt      int64 `json:"-"` // prompt tokens computed, again ones too
 
 	Tiers []TierCounts `json:"tiers,omitempty"` // below the pool, the fastest first
 }
@@ -214,6 +215,7 @@ func (w *Worker) Finish() {
 		w.endStretch()
 	} else {
 		w.counts.Passes++
+		w.counts.Prompt += int64(w.pass.chunk + w.pass.again)
 		if w.pass.outside {
 			w.counts.Outside++
 		}
@@ -345,6 +347,7 @@ type taken struct {
 	pass                int64
 	tokens              int // budget
 	chunk, prefix       int // of the prompt
+	again               int // generated tokens, of a preempted request
 	reached, recomputed int // of the request before
 }
 

@@ -154,6 +154,7 @@ func (r *Result) Counts() (sum engine.Counts) {
 			sum.Evictions += w.Evictions
 			sum.Output += w.Output
 			sum.Outside += w.Outside
+			sum.Prompt += w.Prompt
 			if sum.Tiers == nil {
 				sum.Tiers = slices.Clone(w.Tiers)
 				continue

@@ -195,8 +195,9 @@ func (r *Result) goodput(good, all int) *Goodput {
 // gpuHours returns the time that workers were there, each times its GPUs.
 func (r *Result) gpuHours() measure.Number {
 	sum := 0.0
-	for k, e := range r.Config.Engines() {
-		sum += r.workerSeconds(k) * float64(e.Config.GPUsPerWorker)
+	engines := r.Config.Engines()
+	for k := range r.Workers {
+		sum += r.workerSeconds(k) * float64(engines[k].Config.GPUsPerWorker)
 	}
 	return measure.Number(sum / 3600)
 }

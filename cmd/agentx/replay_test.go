@@ -27,6 +27,7 @@ import (
 
 	"github.com/agentx/agentx/cmd/internal/settings"
 	"github.com/agentx/agentx/internal/cachetest"
+	"github.com/agentx/agentx/mock"
 	"github.com/agentx/agentx/replay"
 	"github.com/agentx/agentx/replay/capacity"
 	"github.com/agentx/agentx/replay/measure"
@@ -398,9 +399,17 @@ func (s *served) Write(p []byte) (int, error) {
 func TestListen(t *testing.T) {
 	t.Setenv("AGENTX_CACHE", warmRoot(t))
 	dir, stderr, ended := filepath.Join(t.TempDir(), "out"), &served{at: make(chan string, 1)}, make(chan int, 1)
-	at, server := stderr.at, mockServer(t, "status=500:0.1")
+	fault, err := mock.ParseFault("status=500:0.1")
+	require.NoError(t, err)
+	answers, watched := mock.New(mock.Config{Faults: []mock.Fault{fault}}), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		<-watched // else the run may end before anyone has asked
+		answers.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	at := stderr.at
 	go func() {
-		ended <- run([]string{"replay", "demo", "--url", server, "--model", "mock", "--concurrency", "4", "--requests", "60", "--asap",
+		ended <- run([]string{"replay", "demo", "--url", server.URL, "--model", "mock", "--concurrency", "4", "--requests", "60", "--asap", "--no-preflight",
 			"--no-calibrate", "--scrape", "off", "--out", dir, "--listen", ":0", "--quiet", "--allow-failures"}, nil, new(strings.Builder), stderr)
 	}()
 	url := <-at
@@ -422,6 +431,10 @@ func TestListen(t *testing.T) {
 		}
 	}
 	waits, page := reader(), reader()
+	for page("data?after=0&reader=page") == "the run is being prepared\n" {
+	}
+	waits("data?after=0&reader=waits")
+	close(watched)
 	for finished := false; !finished; {
 		finished = strings.Contains(page("data?after=0&reader=page"), `"ended":true`)
 		waits("data?after=0&reader=waits")

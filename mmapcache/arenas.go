@@ -57,19 +57,19 @@ func (c PromptCorpus) render() (*arenas, error) {
 	text := rendering{make([]byte, 0, 5*n), make([]uint32, 1, n+1)} // with the room that usual tokens take
 	ids := rendering{make([]byte, 0, 7*n), make([]uint32, 1, n+1)}
 	raw := make([]byte, 0, 5*n)
-	bounds := make([]int, 1, n+1) // token boundaries in raw
+	bounds := make([]uint32, 1, n+1) // token boundaries in raw, which is no longer than the text
 	for k, id := range c.Tokens {
 		b, ok := c.Bytes(id)
 		if !ok {
 			return nil, fmt.Errorf("token %d (byte offset %d): id %d is not in the tokenizer's vocabulary", k, 4*k, id)
 		}
 		raw = append(raw, b...)
-		bounds = append(bounds, len(raw))
 		text.data = AppendEscaped(text.data, b)
 		ids.data = append(strconv.AppendUint(ids.data, uint64(id), 10), ',')
 		if len(text.data) > math.MaxUint32 || len(ids.data) > math.MaxUint32 {
 			return nil, fmt.Errorf("corpus of %d tokens: more than 4 GiB of text", len(c.Tokens))
 		}
+		bounds = append(bounds, uint32(len(raw)))
 		text.offsets = append(text.offsets, uint32(len(text.data)))
 		ids.offsets = append(ids.offsets, uint32(len(ids.data)))
 	}
@@ -181,7 +181,7 @@ func anyBit(set []uint64, from, to uint64) bool {
 
 // findSplits lists the boundaries inside characters and the tokens with ill-formed bytes of a text, both ascending.
 // bounds are the token boundaries in text: token k is text[bounds[k]:bounds[k+1]].
-func findSplits(text []byte, bounds []int) (splits, ill []uint32) {
+func findSplits(text []byte, bounds []uint32) (splits, ill []uint32) {
 	next := 1 // boundary
 	for at := afterASCII(text, 0); at < len(text); at = afterASCII(text, at) {
 		bad := illFormed(text[at:])
@@ -189,7 +189,7 @@ func findSplits(text []byte, bounds []int) (splits, ill []uint32) {
 		if bad == 0 {
 			_, n = utf8.DecodeRune(text[at:])
 		}
-		for bounds[next] <= at {
+		for int(bounds[next]) <= at {
 			next++
 		}
 		// Token next-1 holds byte at. Boundaries before at+n lie inside this character or ill-formed sequence.
@@ -197,7 +197,7 @@ func findSplits(text []byte, bounds []int) (splits, ill []uint32) {
 			if bad > 0 && (len(ill) == 0 || ill[len(ill)-1] != uint32(k-1)) {
 				ill = append(ill, uint32(k-1))
 			}
-			if bounds[k] >= at+n {
+			if int(bounds[k]) >= at+n {
 				break
 			}
 			if bad == 0 {

@@ -30,7 +30,11 @@ func (g *placing) run(ctx context.Context, o Options) error {
 	defer pool.StopAndWait()
 	tasks := pool.NewGroupContext(ctx)
 	s, heads := g.structure, headsOf(g.structure)
-	placers := sync.Pool{New: func() any { return reconstruct.NewPlacer(o.Placement, g.tokens, g.edges) }}
+	type worker struct {
+		plan   mmapcache.Plan
+		placer *reconstruct.Placer
+	}
+	workers := sync.Pool{New: func() any { return &worker{placer: reconstruct.NewPlacer(o.Placement, g.tokens, g.edges)} }}
 	for i := range s.Traces.Len() {
 		if ctx.Err() != nil {
 			break
@@ -39,11 +43,11 @@ func (g *placing) run(ctx context.Context, o Options) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			placer := placers.Get().(*reconstruct.Placer)
-			defer placers.Put(placer)
-			p := s.Plan(i)
-			g.progress(int64(p.Trace.Blocks))
-			return g.place(p, placer, heads)
+			w := workers.Get().(*worker)
+			defer workers.Put(w)
+			s.ReadPlan(i, &w.plan)
+			g.progress(int64(w.plan.Trace.Blocks))
+			return g.place(&w.plan, w.placer, heads)
 		})
 	}
 	if err := tasks.Wait(); err != nil {
@@ -100,13 +104,13 @@ type blockName struct {
 // headsOf returns the heads in the prompts of a structure.
 func headsOf(s *mmapcache.Structure) headLengths {
 	h := headLengths{}
+	isHead := func(s mmapcache.Segment) bool { return s.Flags&mmapcache.Head != 0 }
+	var segments []mmapcache.Segment
 	for i := range s.Traces.Len() {
 		t := s.Traces.At(i)
-		for k := range t.Segments {
-			if s.Segments.At(int(t.FirstSegment+k)).Flags&mmapcache.Head != 0 {
-				h.add(s.Plan(i))
-				break
-			}
+		segments = s.Segments.Range(segments[:0], t.FirstSegment, t.Segments)
+		if slices.ContainsFunc(segments, isHead) {
+			h.add(s.Plan(i))
 		}
 	}
 	return h

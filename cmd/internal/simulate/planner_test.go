@@ -179,6 +179,29 @@ func TestPlannerHearsOfRoutedPrompts(t *testing.T) {
 	}
 }
 
+// A tick of a pipeline counts the requests of its instant, which come after it, once.
+//
+// Covers S-75.
+func TestPipelineCountsArrivalsOnce(t *testing.T) {
+	c := planned(planner.Disaggregated)
+	c.Switches, _ = preset.Named(preset.Dynamo16)
+	c.Switches.Predictor, c.Planner.ThroughputInterval = "constant", 10
+	c.Synthetic = &workload.SyntheticOptions{Sessions: 80, In: 4000, Out: 50, EveryMS: 500}
+	r, err := Run(context.Background(), c)
+	require.NoError(t, err)
+	n, first := r.Planned.Rest.Requests, 0
+	for _, tick := range r.Planned.Ticks {
+		if tick.Window != nil {
+			n += tick.Window.Requests
+			if first == 0 {
+				first = tick.Window.Requests
+			}
+		}
+	}
+	require.Equal(t, []int{80, 21}, []int{n, first}) // from 0 to 10 s
+	require.NotZero(t, r.Planned.Ticks[3].Window.Shapes)
+}
+
 // checkCapacity compares what the planner thinks an engine can do with the engine's own configuration.
 func checkCapacity(t *testing.T, r *Result, pool int, tick *planner.Tick) {
 	e := r.Config.Engines()[pool].Config

@@ -160,7 +160,10 @@ func TestPipelineDecides(t *testing.T) {
 	got, _, err := p.Tick(0, []Workers{fresh}) // 12 s, and the last has just come
 	require.NoError(t, err)
 	require.Equal(t, workerCountMismatch, got.LoadReason)
-	config.LoadScaling, config.ITL = false, 50
+	config.LoadScaling, config.ITL, config.MinEndpoint = false, 50, 2
+	p = piped(t, config)
+	tick(1, 2, "", "") // the least, without a decision
+	config.MinEndpoint = 1
 	p = piped(t, config)
 	tick(1, 1, "", "")
 	decodes(p, 0, 1000)

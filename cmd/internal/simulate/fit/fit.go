@@ -95,9 +95,9 @@ type problem struct {
 type trial struct {
 	structure
 	formula engine.Formula
+	from    float64   // the error of the trial from whose constants it was fitted
 	errors  []float64 // relative, of the requests to which constants are fitted
 	score   float64   // their mean
-	from    float64   // that of the trial from whose constants it was fitted
 }
 
 // better reports whether the run tells a trial from another one, and it is better.
@@ -140,7 +140,10 @@ func Engine(ctx context.Context, list []Request, o Options) (*Result, error) {
 	}
 	r := &Result{Margins: p.margins(at), Told: o.Told}
 	p.list = list
-	return r, p.report(r, p.refine(at.structure, at.formula, fine))
+	whole := &trial{structure: at.structure, formula: at.formula, score: math.Inf(1)}
+	p.refine(whole, at.formula)
+	p.polish(whole)
+	return r, p.report(r, whole)
 }
 
 // search returns the best structure of a fleet, from one on.
@@ -222,47 +225,41 @@ func (p *problem) margins(at *trial) (list []Margin) {
 	return list
 }
 
-// try fits the constants of a structure, from those of another one. It fits them again from those of a better one.
+// try fits the constants of a structure, from those of another one.
 func (p *problem) try(s structure, from *trial) *trial {
-	known := p.best[s]
-	if known != nil && known.from <= from.score {
-		return known
+	one, known := p.best[s]
+	if !known {
+		one = &trial{structure: s, formula: from.formula, score: math.Inf(1)}
+		p.best[s] = one
 	}
-	one := p.refine(s, from.formula, nil)
-	if known != nil && known.score <= one.score {
-		one = known
+	if !known || from.score < one.from {
+		one.from = from.score
+		p.refine(one, from.formula)
 	}
-	one.from = from.score
-	p.best[s] = one
 	return one
 }
 
-// fine are the steps by which the constants of the structure that was found are changed.
-var fine = []float64{0.05, 0.02, 0.01, 0.005, 0.002}
-
-// refine fits the constants of a structure. It begins with those of another trial, and with those that the durations between tokens tell.
-// From each it goes toward the least squares of the passes that were played with it, as far as the error falls, and begins again there. Then it
-// changes the constants by steps.
-func (p *problem) refine(s structure, formula engine.Formula, steps []float64) *trial {
-	best := &trial{structure: s, formula: formula, score: math.Inf(1)}
-	one := p.descend(best, formula)
-	if one != nil {
-		p.descend(best, p.regress(s, one))
+// refine fits the constants of a trial. It begins with others, and with those that the instants of the run tell. From each it goes toward the
+// least squares of the passes that were played with it, as long as the error falls.
+func (p *problem) refine(t *trial, from engine.Formula) {
+	if one := p.descend(t, from); one != nil {
+		p.descend(t, p.regress(t.structure, one))
 	}
-	for _, step := range steps {
-		for k := range directions {
+}
+
+// polish changes one constant after the other by steps, as long as the error falls.
+func (p *problem) polish(t *trial) {
+	for _, step := range []float64{0.05, 0.02, 0.01, 0.005, 0.002} {
+		for _, of := range directions {
 			for _, factor := range []float64{1 + step, 1 / (1 + step)} {
-				for range 5 {
-					f := best.formula
-					*directions[k](&f) *= factor
-					if _, better := p.look(best, f); !better {
-						break
-					}
+				for better := true; better; {
+					f := t.formula
+					*of(&f) *= factor
+					_, better = p.look(t, f)
 				}
 			}
 		}
 	}
-	return best
 }
 
 // least is by which factor a step must make the error smaller.

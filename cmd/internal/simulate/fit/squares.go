@@ -6,6 +6,34 @@ import (
 	"github.com/agentx/agentx/cmd/internal/simulate/engine"
 )
 
+// row is a duration that was measured, in milliseconds, with its features.
+type row struct {
+	features
+	ms, weight float64
+}
+
+// of returns the milliseconds that constants give, without weights.
+func (r *row) of(f *engine.Formula) float64 {
+	x := &r.features
+	return f.Pass*x[passes] + f.Attention*x[attention] + f.KV*x[kv] + f.Sequence*x[sequences] + f.Request*x[requests] + f.Token*x[knee0]
+}
+
+// trust returns how much a duration counts that constants explain by a factor: as much above 1 as below, and less, the more it is off, from so
+// much on.
+func trust(factor, off float64) float64 {
+	factor = max(factor, 1e-3)
+	return math.Min(1, off/math.Abs(math.Log(factor))) / math.Max(1, factor*factor)
+}
+
+// appendRow adds a duration of nanoseconds, whose relative error counts.
+func appendRow(rows []row, f features, ns int64, weight float64) []row {
+	ms := float64(ns) / 1e6
+	if ms <= 0 || f[passes]+f[requests] == 0 {
+		return rows
+	}
+	return append(rows, row{f, ms, weight / (ms * ms)})
+}
+
 // constantsOf are the constants of a formula that are fitted: of a pass, attention, KV, a sequence, a request, and a token.
 const constantsOf = knee0 + 1
 

@@ -410,3 +410,40 @@ func TestPlannerOfDynamo(t *testing.T) {
 		}
 	}
 }
+
+// What Dynamo 1.6.1 makes of the first 1,000 rows of the conversation trace, four times as fast, with a queue in its router; and of a burst
+// with a tight pool. Its router draws among workers of equal cost: each figure is the least and the greatest of some runs.
+//
+// Covers S-35.
+func TestRoutedByDynamo(t *testing.T) {
+	inputs := dynamoInputs{made: map[string]*Input{}}
+	play := func(f dynamoFleet, key string, within float64, figures ...float64) {
+		f.Router = KVRouter
+		low, high := spreadOf(t, dynamoConfig(t, f, inputs.of(t, f.Trace)))
+		for _, want := range figures {
+			require.Greater(t, want, low[key]*(1-within), "%s of %s", key, f.Engine)
+			require.Less(t, want, high[key]*(1+within), "%s of %s", key, f.Engine)
+		}
+	}
+	for keys, ttft := range map[string][]float64{
+		`{"router_queue_threshold":0.3,"router_queue_policy":"fcfs"}`: {834.2},
+		`{"router_queue_threshold":0.3,"router_queue_policy":"lcfs"}`: {870.5},
+		`{"router_queue_threshold":0.3,"router_queue_policy":"wspt"}`: {740, 747},
+		`{"router_queue_threshold":1.0,"router_queue_policy":"wspt"}`: {706, 712},
+	} {
+		play(dynamoFleet{
+			Trace: "mooncake-conversation.jsonl.zst, first 1000 rows", Engine: json.RawMessage(`{"block_size":512}`), Workers: json.RawMessage("4"),
+			RouterConfig: json.RawMessage(keys), Speedup: 4,
+		}, "mean_ttft_ms", 1e-3, ttft...)
+	}
+	for engine, want := range map[string][]float64{ // tokens reused by prompt tokens, p95 of TPOT
+		`{"engine_type":"sglang","num_gpu_blocks":512}`: {0.05617, 234.083},
+		`{"engine_type":"sglang","num_gpu_blocks":300}`: {0.03212, 152.889},
+		`{"engine_type":"trtllm","num_gpu_blocks":512}`: {0.06129, 156.943},
+		`{"engine_type":"trtllm","num_gpu_blocks":300}`: {0.04129, 118.958},
+	} {
+		f := dynamoFleet{Trace: "burst.jsonl", Engine: json.RawMessage(engine), Workers: json.RawMessage("2")}
+		play(f, "prefix_cache_reused_ratio", 1e-3, want[0])
+		play(f, "p95_tpot_ms", 1e-3, want[1])
+	}
+}

@@ -49,11 +49,12 @@ type Config struct {
 
 	SLA SLA
 
-	Planner  *planner.Config // scales the fleet; nil: it stays as it is
-	Sampling Sampling        // whether Result has Samples
-	Forget   bool            // Result.Requests has no request: about 0.5 KB less for each
-	Observer fleet.Observer  // may be nil
-	Plain    bool            // play pass by pass, without skip-ahead: the oracle of tests
+	Planner  *planner.Config      // scales the fleet; nil: it stays as it is
+	Sampling Sampling             // whether Result has Samples
+	Forget   bool                 // Result.Requests has no request: about 0.5 KB less for each
+	Each     func(*fleet.Request) // is told of each request that is forgotten, in the order of release; may be nil
+	Observer fleet.Observer       // may be nil
+	Plain    bool                 // play pass by pass, without skip-ahead: the oracle of tests
 }
 
 // Engine is an engine and its durations.

@@ -48,6 +48,8 @@ type Files struct {
 	Dynamo     bool // dynamoFile
 	Overwrite  bool // replaces the files of another run
 	Made       []MadeFile
+
+	lines *requestLines // of requestsFile, since Begin; nil: Write writes those of a result
 }
 
 // MadeFile is a file of a run that somebody else makes, such as its page.
@@ -87,8 +89,7 @@ func (f Files) Write(r *Result, s *Summary, t Timing) error {
 	}
 	var errs []error
 	if f.PerRequest {
-		var lines bytes.Buffer
-		errs = append(errs, r.writeRequests(&lines), f.write(requestsFile, lines.Bytes()))
+		errs = append(errs, f.writeRequests(r))
 	}
 	if f.Dynamo {
 		errs = append(errs, f.writeJSON(dynamoFile, r.dynamo(s, t.Wall)))
@@ -179,16 +180,65 @@ func LineOf(q *fleet.Request) RequestLine {
 	return line
 }
 
-// writeRequests writes a JSON line of each request, in the order of release.
-func (r *Result) writeRequests(w io.Writer) error {
+// requestLines writes a JSON line of each request, in the order of release.
+type requestLines struct {
+	file *durable.File // nil: the lines go elsewhere
+	out  *bufio.Writer
+	json *json.Encoder
+	err  error // the first
+}
+
+func newRequestLines(w io.Writer) *requestLines {
 	out := bufio.NewWriterSize(w, 1<<16)
-	e := json.NewEncoder(out)
-	for _, q := range r.Requests {
-		if err := e.Encode(LineOf(q)); err != nil {
+	return &requestLines{out: out, json: json.NewEncoder(out)}
+}
+
+// add writes the line of the request that was released next.
+func (l *requestLines) add(q *fleet.Request) {
+	if l.err == nil {
+		l.err = l.json.Encode(LineOf(q))
+	}
+}
+
+// end writes what is left.
+func (l *requestLines) end() error { return errors.Join(l.err, l.out.Flush()) }
+
+// Begin begins requestsFile, so that a run which forgets its requests can tell Add of each. Write then publishes it; without Write the
+// caller calls Discard.
+func (f *Files) Begin() error {
+	err := os.MkdirAll(f.Dir, 0o777)
+	var file *durable.File
+	if err == nil {
+		file, err = durable.NewFile(filepath.Join(f.Dir, requestsFile), durable.Options{})
+	}
+	if err != nil {
+		return fmt.Errorf("results: %w", err)
+	}
+	f.lines = newRequestLines(file)
+	f.lines.file = file
+	return nil
+}
+
+// Add writes the request that was released next, after Begin. Write returns its error.
+func (f *Files) Add(q *fleet.Request) { f.lines.add(q) }
+
+// Discard removes what Begin has begun, unless Write has published it.
+func (f *Files) Discard() error { return f.lines.file.Discard() }
+
+// writeRequests publishes requestsFile.
+func (f *Files) writeRequests(r *Result) error {
+	if f.lines == nil {
+		if err := f.Begin(); err != nil {
 			return err
 		}
+		for _, q := range r.Requests {
+			f.Add(q)
+		}
 	}
-	return out.Flush()
+	if err := f.lines.end(); err != nil {
+		return errors.Join(err, f.Discard())
+	}
+	return f.lines.file.Publish()
 }
 
 // dynamo returns the flat object that users of Dynamo's report read, in milliseconds: doc/spec/simulate.md 9.4. wall is how long

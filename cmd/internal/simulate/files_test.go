@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentx/agentx/cmd/internal/simulate/fleet"
 	"github.com/agentx/agentx/cmd/internal/simulate/workload"
 )
 
@@ -54,15 +55,42 @@ func TestRequestLines(t *testing.T) {
 	lines := func() string {
 		r, err := Run(context.Background(), c)
 		require.NoError(t, err)
-		var out strings.Builder
-		require.NoError(t, r.writeRequests(&out))
-		return out.String()
+		f := Files{Dir: t.TempDir(), PerRequest: true}
+		require.NoError(t, f.Write(r, r.Summary(), Timing{}))
+		text, err := os.ReadFile(filepath.Join(f.Dir, requestsFile))
+		require.NoError(t, err)
+
+		// as one that was written while the run was played
+		played := Files{Dir: t.TempDir(), PerRequest: true}
+		require.NoError(t, played.Begin())
+		c := c
+		c.Forget, c.Each = true, played.Add
+		r, err = Run(context.Background(), c)
+		require.NoError(t, err)
+		require.NoError(t, played.Write(r, r.Summary(), Timing{}))
+		same, err := os.ReadFile(filepath.Join(played.Dir, requestsFile))
+		require.NoError(t, err)
+		require.Equal(t, string(text), string(same))
+		require.NoError(t, played.Discard())
+		require.FileExists(t, filepath.Join(played.Dir, requestsFile))
+		return string(text)
 	}
 	assert.JSONEq(t, `{"session":0,"turn":0,"arrival":0,"admitted":0,"first_token":24198391,"second_token":null,"last_token":24198391,
 		"input_tokens":128,"output_tokens":1,"emitted":1,"reused":0,"reused_max":0,"decode_reused":0,"recomputed_tokens":0,"worker":0,"admissions":1,"preemptions":0,"status":"done"}`, lines())
 	c.Engine.Config.Blocks = 1
 	assert.JSONEq(t, `{"session":0,"turn":0,"arrival":0,"admitted":null,"first_token":null,"second_token":null,"last_token":null,
 		"input_tokens":128,"output_tokens":1,"emitted":0,"reused":0,"reused_max":0,"decode_reused":0,"recomputed_tokens":0,"worker":0,"admissions":0,"preemptions":0,"status":"rejected"}`, lines())
+}
+
+// What was written of a run that came to no end goes.
+func TestDiscardedLines(t *testing.T) {
+	f := Files{Dir: t.TempDir(), PerRequest: true}
+	require.NoError(t, f.Begin())
+	f.Add(&fleet.Request{})
+	require.NoError(t, f.Discard())
+	list, err := os.ReadDir(f.Dir)
+	require.NoError(t, err)
+	require.Empty(t, list)
 }
 
 // The keys are those of Dynamo's report.

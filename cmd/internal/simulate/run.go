@@ -68,7 +68,12 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	var counted *tally
 	if c.Forget {
 		counted = newTally(&c)
-		o.Ended = counted.add
+		o.Ended = func(q *fleet.Request) {
+			counted.add(q)
+			if c.Each != nil {
+				c.Each(q)
+			}
+		}
 	}
 	got, err := fleet.Run(ctx, o)
 	if lanes, ok := load.(*workload.LanesLoad); ok && err == nil {

@@ -55,7 +55,13 @@ func TestTheLimitsOfTiers(t *testing.T) {
 	without, withoutSummary := tieredRun(t, 400)
 	noneSummary.Run.Engine.Tiers = nil
 	for _, write := range []func(*Result, *Summary, *bytes.Buffer) error{
-		func(r *Result, _ *Summary, b *bytes.Buffer) error { return r.writeRequests(b) },
+		func(r *Result, _ *Summary, b *bytes.Buffer) error {
+			lines := newRequestLines(b)
+			for _, q := range r.Requests {
+				lines.add(q)
+			}
+			return lines.end()
+		},
 		func(_ *Result, s *Summary, b *bytes.Buffer) error { return s.WriteJSON(b) },
 	} {
 		var a, b bytes.Buffer

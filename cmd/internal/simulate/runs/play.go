@@ -67,8 +67,14 @@ func (p *Player) Play(ctx context.Context, list []*Run) {
 // playOne simulates a run, writes its files and judges it.
 func (p *Player) playOne(ctx context.Context, r *Run) error {
 	before, begin := measure.ReadProcessUsage(), time.Now()
-	config := r.Config
-	config.Forget = !p.Files.PerRequest && p.HTML == "" && config.Measured == nil
+	config, files := r.Config, p.FilesOf(r)
+	if config.Forget = p.HTML == "" && config.Measured == nil; config.Forget && files.PerRequest {
+		if err := files.Begin(); err != nil {
+			return err
+		}
+		defer files.Discard() // but for what was published
+		config.Each = files.Add
+	}
 	result, err := simulate.Run(ctx, config)
 	wall, usage := time.Since(begin), measure.ReadProcessUsage()
 	var stuck *fleet.DeadEnd
@@ -86,7 +92,6 @@ func (p *Player) playOne(ctx context.Context, r *Run) error {
 	if measured := r.Config.Measured; measured != nil {
 		r.Compared = fit.CompareLoads(measured, result.Requests)
 	}
-	files := p.FilesOf(r)
 	if p.Files.Dir != "" {
 		r.Dir, s.Out = r.Name, files.Dir
 	}

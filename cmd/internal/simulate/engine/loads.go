@@ -62,9 +62,4 @@ func (w *Worker) nextLoad() int64 {
 }
 
 // Wake returns when an idle worker that is not Ready will be without being told anything; math.MaxInt64: never.
-func (w *Worker) Wake() int64 {
-	if w.busy {
-		return never
-	}
-	return w.nextLoad()
-}
+func (w *Worker) Wake() int64 { return w.nextLoad() }

@@ -53,9 +53,7 @@ type usage struct {
 func (u *usage) shown(first uint32, count int) {
 	u.log.add(first, count, false)
 	if u.below != nil {
-		for _, t := range u.below.list {
-			t.remove(Run{first, uint32(count)})
-		}
+		u.below.remove(Run{first, uint32(count)})
 	}
 }
 

@@ -155,6 +155,13 @@ func newBelow(c *Config, plain bool) *below {
 	return b
 }
 
+// remove removes blocks that have become visible in the pool.
+func (b *below) remove(r Run) {
+	for _, t := range b.list {
+		t.remove(r)
+	}
+}
+
 // put brings blocks that tier k-1 has dropped, or the pool, into tier k.
 func (b *below) put(k int, r Run) {
 	if k < len(b.list) {

@@ -118,8 +118,9 @@ func (p *pool) nextEvent() int64 {
 	for _, w := range p.workers {
 		if w.Busy() {
 			at = min(at, w.End())
+		} else {
+			at = min(at, w.Wake())
 		}
-		at = min(at, w.Wake())
 	}
 	for _, s := range p.starting {
 		at = min(at, s.ready)

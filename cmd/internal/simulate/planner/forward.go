@@ -37,6 +37,7 @@ func newForward(k kind, c Config, e Engine) *forward {
 	f.planes = make([]plane, n)
 	for _, a := range []*average{&f.prompt, &f.length, &f.prompts, &f.tokens} {
 		*a = newAverage(c.MaxSamples)
+		a.running = true
 	}
 	return f
 }

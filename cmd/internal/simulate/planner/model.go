@@ -71,10 +71,12 @@ func (m *model) point(prefill, requests, kv int, wall int64) {
 
 // average is the mean of the last values, without the zeros before the first other value.
 type average struct {
-	ring []float64
-	next int
-	full bool
-	some bool
+	ring    []float64
+	next    int
+	full    bool
+	some    bool
+	running bool    // the mean is that of sum
+	sum     float64 // what came less what went, of which rounding leaves something: Dynamo's mean of zeros behind other values is not 0
 }
 
 func newAverage(window int) average { return average{ring: make([]float64, window)} }
@@ -85,6 +87,9 @@ func (a *average) add(v float64) {
 		return
 	}
 	a.some = true
+	if a.sum += v; a.full {
+		a.sum -= a.ring[a.next]
+	}
 	a.ring[a.next] = v
 	if a.next++; a.next == len(a.ring) {
 		a.next, a.full = 0, true
@@ -97,8 +102,11 @@ func (a *average) value() float64 {
 	if a.full {
 		list = a.ring
 	}
-	if len(list) == 0 {
+	switch {
+	case len(list) == 0:
 		return 0
+	case a.running:
+		return a.sum / float64(len(list))
 	}
 	sum := 0.0
 	for _, v := range list {

@@ -100,6 +100,13 @@ func TestForwardModels(t *testing.T) {
 			require.Equal(t, a.Meets, got.Meets)
 		}
 	}
+	config.MaxSamples = 3
+	f := newForward(prefillKind, config, Engine{})
+	for _, tokens := range []int{1, 2, 3, 0, 0, 0} { // of seven prompts, then of none
+		f.notice(recordOfRow([6]int{1, 7 * min(tokens, 1), tokens, 0, 0, 0}, [4]int{}))
+	}
+	require.NotZero(t, f.prompt.value(), "rounding leaves a rest, as it does to Dynamo")
+	require.InDelta(t, 0, f.prompt.value(), 1e-15)
 	_, ok := newForward(aggKind, config, Engine{MaxBatchedTokens: 1}).capacity(10, 10, 0, 1, 1)
 	require.False(t, ok)
 }

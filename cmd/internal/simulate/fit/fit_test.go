@@ -182,6 +182,35 @@ func TestLeastSquares(t *testing.T) {
 	require.Zero(t, leastSquares(nil))
 }
 
+// An engine that refuses requests, or stops them, can be fitted: its errors are large.
+//
+// Covers S-83.
+func TestEnginesThatRefuseRequests(t *testing.T) {
+	list, o := measured(t, structures["plain"], 7, 2, 1)
+	for _, blocks := range []int{Blocks(list[:1], o.Base.BlockSize), 1} {
+		o.Base.Blocks = blocks
+		p := &problem{ctx: context.Background(), list: list, o: o}
+		one, err := p.play(structures["plain"], truth, false)
+		require.NoError(t, err)
+		ended := 0
+		for _, q := range one.requests {
+			if q.Tokens == q.Output {
+				ended++
+			}
+		}
+		require.Less(t, ended, len(list))
+		_, mean := p.errors(one)
+		require.Greater(t, mean, 0.5)
+		p.constants(one)
+	}
+	o.Base.Blocks, o.Base.MaxModelLen = Blocks(list, o.Base.BlockSize), 3000
+	p := &problem{ctx: context.Background(), list: list, o: o}
+	one, err := p.play(structures["plain"], truth, false)
+	require.NoError(t, err)
+	_, mean := p.errors(one)
+	require.Positive(t, mean)
+}
+
 func TestTooFewRequests(t *testing.T) {
 	_, err := Engine(context.Background(), make([]Request, 30), Options{})
 	require.EqualError(t, err, "30 requests of 1 trees that ended well: want at least 20 of 2: play for longer")

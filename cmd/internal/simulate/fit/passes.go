@@ -168,10 +168,10 @@ func (p *played) decoding() int {
 	return 0
 }
 
-// emitted returns when each token of a request came after the first, one a pass; nil where the request was preempted.
+// emitted returns when each token of a request came, one a pass; nil where it was preempted, or refused.
 func (p *played) emitted(q *fleet.Request) []int64 {
 	t := p.tracks[[2]int{p.decoding(), q.Worker}]
-	if t == nil {
+	if t == nil || q.Tokens == 0 {
 		return nil
 	}
 	k, _ := slices.BinarySearch(t.ends, q.First)
@@ -193,6 +193,9 @@ type span struct {
 func (p *played) spans(r *Request, q *fleet.Request) []span {
 	list := []span{{q.Arrival, q.First, r.First - r.Sent, 1, true}}
 	marks, tokens := r.marks(), p.emitted(q)
+	if len(tokens) != r.Output { // an engine may refuse it, or stop it
+		tokens = nil
+	}
 	if len(marks) > 2 && tokens == nil {
 		marks = []mark{marks[0], marks[len(marks)-1]}
 	}

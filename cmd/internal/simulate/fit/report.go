@@ -173,15 +173,15 @@ func (p *problem) report(r *Result, t *trial) error {
 	if err != nil {
 		return err
 	}
-	for k, e := range compare(p.list, closed.requests, held, closed.emitted) {
-		r.Errors[k].Closed = e.Relative
+	f := &engine.Fit{Requests: len(p.list), Disaggregated: t.structure[split] == 1, Errors: map[string]float64{}}
+	for _, e := range compare(p.list, closed.requests, held, closed.emitted) {
+		k := slices.IndexFunc(r.Errors, func(o Error) bool { return o.Name == e.Name })
+		if k >= 0 && !math.IsNaN(e.Relative) {
+			r.Errors[k].Closed, f.Errors[e.Name] = e.Relative, math.Round(e.Relative*1e4)/1e4
+		}
 	}
 	t.formula.Seen = seen
 	r.Engine = p.config(t.structure, t.formula)
-	f := &engine.Fit{Requests: len(p.list), Disaggregated: t.structure[split] == 1, Errors: map[string]float64{}}
-	for _, e := range r.Errors {
-		f.Errors[e.Name] = math.Round(e.Closed*1e4) / 1e4
-	}
 	r.Engine.Fit = f
 	return nil
 }

@@ -214,7 +214,7 @@ func (r *fileReader) split(raw io.Reader) (line int, err error) {
 	}
 }
 
-// damageOf returns what is wrong with a row that readRow returned with err.
+// damageOf returns what is wrong with a row that rowReader.next returned with err.
 func damageOf(data []byte, err error, lines bool) error {
 	switch {
 	case err == errLongRow && foreign.OfText(data) != nil:

@@ -41,28 +41,3 @@ func TestSocketOptions(t *testing.T) {
 		require.Equal(t, socketOptions(t, &conn{raw: fresh}, buffers...), socketOptions(t, cn, buffers...))
 	}
 }
-
-// sinkAddress is the address of a server that answers well.
-func sinkAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		var open []net.Conn
-		for {
-			nc, err := l.Accept()
-			if err != nil {
-				break
-			}
-			open = append(open, nc)
-			go serveGood(nc, sized(eventHead, goodStream))
-		}
-		for _, nc := range open {
-			nc.Close()
-		}
-	}()
-	t.Cleanup(func() { l.Close(); <-done })
-	return l.Addr().String()
-}

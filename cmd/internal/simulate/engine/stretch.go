@@ -12,8 +12,8 @@ type stretch struct {
 	crossings []int32 // of unique blocks: how many requests take a block in pass j, by j mod the block size
 }
 
-// maxStretch bounds the memory of a plan.
-const maxStretch = 1 << 12
+// maxStretch bounds the memory of a plan, and maxLoading one that the end of a load cuts.
+const maxStretch, maxLoading = 1 << 12, 32
 
 // inStretch reports whether the passes in flight were planned at once.
 func (w *Worker) inStretch() bool { return len(w.stretch.ends) > 0 }
@@ -27,6 +27,9 @@ func (w *Worker) planStretch(now int64) bool {
 	if passes = w.passesWithin(passes); passes == 0 {
 		return false
 	}
+	if len(w.loads) > 0 {
+		passes = min(passes, maxLoading)
+	}
 	s := &w.stretch
 	s.committed, s.queued = 0, 0
 	if w.observe != nil {
@@ -37,6 +40,10 @@ func (w *Worker) planStretch(now int64) bool {
 		w.planCrossings(now, passes, length)
 	} else {
 		w.planLengths(now, passes, length)
+	}
+	if len(w.loads) > 0 { // the pass after the end of a load may take its request
+		last := sort.Search(len(s.ends)-1, func(k int) bool { return s.ends[k] >= w.loads[0].lands })
+		s.ends, s.outside = s.ends[:last+1], s.outside[:min(last+1, len(s.outside))]
 	}
 	w.end = s.ends[len(s.ends)-1]
 	return true
@@ -105,7 +112,7 @@ func (w *Worker) passesWithin(passes int) int {
 
 // planLengths computes the ends of passes that read the known lengths.
 func (w *Worker) planLengths(now int64, passes, length int) {
-	n, until := len(w.running), w.nextLoad()
+	n := len(w.running)
 	ends, outside := w.stretch.ends[:0], w.stretch.outside[:0]
 	for range passes {
 		if w.rules.role != Prefill {
@@ -114,16 +121,15 @@ func (w *Worker) planLengths(now int64, passes, length int) {
 				outside = append(outside, w.timing.outside(&Work{Batch: n, KV: length, length: length}))
 			}
 		}
-		if ends, length = append(ends, now), length+n; now >= until {
-			break
-		}
+		ends = append(ends, now)
+		length += n
 	}
 	w.stretch.ends, w.stretch.outside = ends, outside
 }
 
 // planCrossings computes the ends of passes that read the active blocks.
 func (w *Worker) planCrossings(now int64, passes, length int) {
-	n, size, until := len(w.running), w.rules.blockSize, w.nextLoad()
+	n, size := len(w.running), w.rules.blockSize
 	s := &w.stretch
 	if len(s.crossings) != size {
 		s.crossings = make([]int32, size)
@@ -149,9 +155,7 @@ func (w *Worker) planCrossings(now int64, passes, length int) {
 		}
 		active += taken
 		length += n
-		if ends = append(ends, now); now >= until {
-			break
-		}
+		ends = append(ends, now)
 		if phase++; phase == size {
 			phase = 0
 		}

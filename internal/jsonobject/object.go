@@ -61,7 +61,7 @@ func decode(data []byte, into any) error {
 	if !errors.As(err, &kind) {
 		return err
 	}
-	want := map[reflect.Kind]string{reflect.Bool: "true or false", reflect.String: "a text", reflect.Float64: "a number", reflect.Int: "a whole number"}[kind.Type.Kind()]
+	want := map[reflect.Kind]string{reflect.Bool: "true or false", reflect.String: "a text", reflect.Float64: "a number", reflect.Int: "a whole number", reflect.Slice: "a list", reflect.Struct: "an object", reflect.Map: "an object"}[kind.Type.Kind()]
 	if want == "" {
 		return err
 	}

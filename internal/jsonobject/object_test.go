@@ -35,6 +35,10 @@ func TestDecode(t *testing.T) {
 		Share float64 `json:"share"`
 		On    bool    `json:"on"`
 		Name  string  `json:"name"`
+		List  []int   `json:"list"`
+		Inner struct {
+			ByName map[string]int `json:"by_name"`
+		} `json:"inner"`
 	}
 	require.NoError(t, decode([]byte(`{"count":3,"share":0.5,"on":true,"name":"x"}`), &into))
 	for text, want := range map[string]string{
@@ -43,6 +47,10 @@ func TestDecode(t *testing.T) {
 		`{"share":true}`: "share: want a number, not true or false",
 		`{"on":1}`:       "on: want true or false, not a number",
 		`{"name":{}}`:    "name: want a text, not an object",
+		`{"list":{}}`:    "list: want a list, not an object",
+		`{"inner":[]}`:   "inner: want an object, not a list",
+
+		`{"inner":{"by_name":1}}`: "inner.by_name: want an object, not a number",
 	} {
 		require.EqualError(t, decode([]byte(text), &into), want)
 	}

@@ -364,7 +364,11 @@ func (r *Result) Warnings() (list []string) {
 		list = append(list, fmt.Sprintf("%d of %d passes lie outside the durations that were measured, and are extrapolated: %s",
 			total.Outside, total.Passes, strings.Join(slices.Sorted(maps.Keys(ranges)), "; ")))
 	}
-	for _, t := range r.Config.Engines()[0].Config.Tiers {
+	first := r.Config.Engines()[0].Config
+	if len(first.Tiers) > 0 && !first.PrefixCaching {
+		list = append(list, "kv_tiers beside enable_prefix_caching false: nothing is looked for in tiers")
+	}
+	for _, t := range first.Tiers {
 		if t.GBPerS == 0 {
 			list = append(list, fmt.Sprintf("tier %s loads in no time: say its GB/s, such as --tiers %[1]s:%s:50", t.Name, t.Size))
 		}

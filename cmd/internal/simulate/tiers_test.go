@@ -80,6 +80,7 @@ func TestTiersThatCannotBe(t *testing.T) {
 		`engine: kv_tiers beside admission preempt: tiers need gate`:                                 func(c *Config, _ *engine.Config) { c.Switches.Admission = "preempt" },
 		`engine: kv_tiers: host is given twice`:                                                      func(_ *Config, e *engine.Config) { e.Tiers = append(e.Tiers, e.Tiers[0]) },
 		`engine: kv_tiers: tier 1 is named "gpu": want a name such as host`:                          func(_ *Config, e *engine.Config) { e.Tiers[0].Name = "gpu" },
+		`engine: kv_tiers: tier 1 is named "a\nb": want a name such as host`:                         func(_ *Config, e *engine.Config) { e.Tiers[0].Name = "a\nb" },
 		`engine: kv_tiers: host: size lots: want a number of blocks`:                                 func(_ *Config, e *engine.Config) { e.Tiers[0].Size = "lots" },
 		`engine: kv_tiers: host: size 1GiB: the bytes per token are unknown`:                         func(_ *Config, e *engine.Config) { e.Tiers[0].Size, e.KVBytesPerToken = "1GiB", 0 },
 		`engine: kv_tiers: host: policy "arc": want lru or fifo`:                                     func(_ *Config, e *engine.Config) { e.Tiers[0].Policy = "arc" },

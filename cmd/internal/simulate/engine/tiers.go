@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/agentx/agentx/cmd/internal/simulate/preset"
 	"github.com/agentx/agentx/internal/jsonobject"
@@ -67,7 +68,7 @@ func (c *Config) checkTiers(k *jsonobject.Check) {
 	for n, t := range c.Tiers {
 		name := "kv_tiers: " + t.Name
 		switch {
-		case t.Name == "" || t.Name == PoolTier:
+		case t.Name == "" || t.Name == PoolTier || strings.ContainsFunc(t.Name, func(r rune) bool { return !unicode.IsGraphic(r) || unicode.IsSpace(r) }):
 			k.Wrong("kv_tiers: tier %d is named %q: want a name such as host", n+1, t.Name)
 		case slices.ContainsFunc(c.Tiers[:n], func(other Tier) bool { return other.Name == t.Name }):
 			k.Wrong("%s is given twice", name)

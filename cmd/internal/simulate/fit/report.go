@@ -267,7 +267,13 @@ func (r *Result) Text() string {
 	f := c.Timing.Formula
 	fmt.Fprintf(&b, "\nservers tell: %s\npass_ms %.4g, weights_ms %.4g, token_ms %.4g, attention_ms %.4g, kv_token_ms %.4g, sequence_ms %.4g, request_ms %.4g\nseen: %s\n\n",
 		r.Told, f.Pass, f.Weights, f.Token, f.Attention, f.KV, f.Sequence, f.Request, f.Seen)
-	b.WriteString(Table(r.Errors))
+	held := 0
+	for _, one := range r.Residuals {
+		if one.Of == r.Residuals[0].Of {
+			held += one.Requests
+		}
+	}
+	fmt.Fprintf(&b, "of %d requests, in the trees that were not fitted:\n%s", held, Table(r.Errors))
 	fmt.Fprintf(&b, "\n%-24s%-24s%10s%12s%12s\n", "median error by", "from, to", "requests", "ttft", "itl")
 	for _, one := range r.Residuals {
 		fmt.Fprintf(&b, "%-24s%-24s%10d%12s%12s\n", one.Of, one.From+" to "+one.To, one.Requests, signed("", one.TTFT), signed("", one.ITL))

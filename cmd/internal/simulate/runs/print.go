@@ -82,7 +82,7 @@ func comparedText(r *Run) string {
 	if r.Compared == nil {
 		return ""
 	}
-	return "\n" + fit.Table(r.Compared)
+	return fmt.Sprintf("\nof %s requests as they were measured, and %s as they were simulated:\n", bytefmt.Digits(len(r.Config.Measured)), bytefmt.Digits(int(r.Summary.TTFT.N))) + fit.Table(r.Compared)
 }
 
 // summaryText returns a summary for people.
@@ -137,7 +137,7 @@ func tiersText(s *simulate.Summary) string {
 		return ""
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n%-16s%12s%11s%11s%11s%13s%11s%16s\n", "tier", "blocks", "GiB", "serves", "of hits", "GiB loaded", "link busy", "hits of a GiB")
+	fmt.Fprintf(&b, "\n%-15s %12s%11s%11s%11s%13s%11s %15s\n", "tier", "blocks", "GiB", "serves", "of hits", "GiB loaded", "link busy", "hits of a GiB")
 	number := func(v *float64, format string) string {
 		if v == nil {
 			return "-"
@@ -149,7 +149,7 @@ func tiersText(s *simulate.Summary) string {
 		if t.PerGiB != nil {
 			perGiB = bytefmt.Digits(int(*t.PerGiB)) + " tokens"
 		}
-		fmt.Fprintf(&b, "%-16s%12s%11s%11s%11s%13s%11s%16s\n", t.Name, bytefmt.Digits(int(t.Blocks)), number(t.GiB, "%.2f"), share(t.HitRate), share(t.Share),
+		fmt.Fprintf(&b, "%-15s %12s%11s%11s%11s%13s%11s %15s\n", t.Name, bytefmt.Digits(int(t.Blocks)), number(t.GiB, "%.2f"), share(t.HitRate), share(t.Share),
 			number(t.LoadedGiB, "%.1f"), share(t.Busy), perGiB)
 	}
 	w := s.LoadWait

@@ -207,11 +207,13 @@ func (f *Flags) tieredEngine(c engine.Config) engine.Config {
 		f.add("--tiers %w", err)
 		return c
 	}
-	c.Blocks, c.Tiers = int(min(blocks, math.MaxInt32)), f.curve.levels[1:]
-	if err := c.Validate(); err != nil {
+	tiered := c
+	tiered.Blocks, tiered.Tiers = int(min(blocks, math.MaxInt32)), f.curve.levels[1:]
+	if err := tiered.Validate(); err != nil {
 		f.addEach("--tiers", err, "engine: ")
+		return c
 	}
-	return c
+	return tiered
 }
 
 // serverRates returns the rates as --server-rates has them. There are two.

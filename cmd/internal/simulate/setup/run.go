@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -59,8 +60,9 @@ func (f *Flags) readRun() {
 	}
 }
 
-// conducted returns how the lanes of a run played its dataset; the error says why the player of a simulation cannot play it again.
-func conducted(run *merge.Run, input *simulate.Input) (*simulate.Lanes, error) {
+// conducted returns how the lanes of a run, of which the last request ended then, played its dataset; the error says why the player of a
+// simulation cannot play it again.
+func conducted(run *merge.Run, input *simulate.Input, last time.Duration) (*simulate.Lanes, error) {
 	info := &run.Info
 	switch {
 	case info.Parts != nil:
@@ -79,7 +81,10 @@ func conducted(run *merge.Run, input *simulate.Input) (*simulate.Lanes, error) {
 			o.Seed = strings.Trim(string(one.Value), `"`)
 		}
 	}
-	if facts := info.Facts; facts != nil && facts.Deadline > 0 { // of an interrupt, too
+	switch facts := info.Facts; {
+	case facts == nil: // it has no end
+		o.Duration = min(cmp.Or(o.Duration, last), last)
+	case facts.Deadline > 0: // of an interrupt, too
 		o.Duration = time.Duration(facts.Deadline * 1e9)
 	}
 	lanes := &simulate.Lanes{Options: o, Run: true, Marked: fit.Marked(run)}
@@ -107,11 +112,14 @@ func (f *Flags) PlayRun(ctx context.Context, w io.Writer, run *merge.Run, input 
 	if left > 0 {
 		f.warn(fmt.Sprintf("%d requests that failed or were cut are left out", left))
 	}
+	if len(list) == 0 {
+		return false, fmt.Errorf("%s: no request ended well, so that there is nothing to compare with or to fit: play for longer", f.RunDir)
+	}
 	for _, r := range f.runs {
 		r.Config.Measured = list
 	}
 	if !f.fit {
-		input = f.playAgain(run, input)
+		input = f.playAgain(run, input, list)
 	} else {
 		input = nil
 	}
@@ -126,14 +134,18 @@ func (f *Flags) PlayRun(ctx context.Context, w io.Writer, run *merge.Run, input 
 
 // playAgain lets the conductor play the load of a run, and returns the input; nil where it cannot, so that the requests are played as they
 // were sent.
-func (f *Flags) playAgain(run *merge.Run, input *simulate.Input) *simulate.Input {
-	lanes, why := conducted(run, input)
+func (f *Flags) playAgain(run *merge.Run, input *simulate.Input, list []fit.Request) *simulate.Input {
+	last := time.Duration(slices.MaxFunc(list, func(a, b fit.Request) int { return cmp.Compare(a.Last, b.Last) }).Last)
+	lanes, why := conducted(run, input, last)
 	if why != nil {
 		if f.isSet("concurrency") {
 			f.add("--concurrency: the conductor cannot play the load of this run: %w: leave it out", why)
 		}
 		f.warn(fmt.Sprintf("the conductor cannot play the load of this run: %v; its requests are played, each as long after the end of the one that it waited for as it was sent then", why))
 		return nil
+	}
+	if run.Info.Facts == nil {
+		f.warn(fmt.Sprintf("the run was killed, or goes on: its load is played until its last request ended, for %s", last.Round(time.Millisecond)))
 	}
 	lanes.Options.Warn, lanes.Set = f.warn, map[string]string{"seed": lanes.Options.Seed}
 	for _, r := range f.runs {

@@ -193,13 +193,10 @@ func (c *collector) whyDamaged(dataset *item) string {
 
 // whyUnnamed says why a part that no dataset names goes, unless it is too young to count as garbage.
 func (c *collector) whyUnnamed(part *item) string {
-	switch named, maybe := c.namedBy(part, known); {
-	case named:
+	if c.whyLeft(part) == "" {
 		return ""
-	case maybe != "":
-		c.keepItem(part, maybe)
-		return ""
-	case c.now.Sub(part.made) < minAge:
+	}
+	if c.now.Sub(part.made) < minAge {
 		c.keepItem(part, "no dataset names it, but it was made less than an hour ago")
 		return ""
 	}

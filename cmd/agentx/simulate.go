@@ -118,6 +118,10 @@ func (f *simulateFlags) simulate(cmd *cobra.Command, args []string) error {
 	f.Quiet, _ = cmd.Flags().GetBool("quiet") // a flag of every command
 	if len(args) > 0 && hasRun(args[0]) {
 		f.RunDir = args[0]
+	} else if len(args) > 0 {
+		if below := runBelow(args[0]); below != "" {
+			return usageError{fmt.Errorf("%s holds several runs: name one, such as %s", args[0], below)}
+		}
 	}
 	tellOldNames(cmd, f.Plan())
 	if f.PrintConfig {
@@ -155,6 +159,17 @@ func (f *simulateFlags) simulate(cmd *cobra.Command, args []string) error {
 func hasRun(dir string) bool {
 	_, err := os.Lstat(filepath.Join(dir, measure.RunFile))
 	return err == nil || merge.IsLoad(dir)
+}
+
+// runBelow returns the first directory in another that has results, "" for none.
+func runBelow(dir string) string {
+	list, _ := os.ReadDir(dir) // what is no directory has none
+	for _, e := range list {
+		if below := filepath.Join(dir, e.Name()); hasRun(below) {
+			return below
+		}
+	}
+	return ""
 }
 
 // simulateRun plays the load of a run, or fits an engine to it.

@@ -166,6 +166,8 @@ func TestResultsSayWhatWasPlayed(t *testing.T) {
 	require.Greater(t, len(seen), 60, "the options change what is played")
 	_, err := settings.PlayedBy(&measure.Run{Options: []measure.Option{{Name: "speed", Value: json.RawMessage(`"fast"`)}}})
 	require.ErrorContains(t, err, `speed "fast": want a number above 0`)
+	_, err = settings.PlayedBy(&measure.Run{Options: []measure.Option{{Name: "speed"}}})
+	require.ErrorContains(t, err, "speed has no value")
 }
 
 // optionNames lists the options that the results of a run have.

@@ -111,6 +111,9 @@ func PlayedBy(run *measure.Run) (o replay.Options, err error) {
 		if k < 0 || !slices.Contains(groups, row.Group) {
 			continue
 		}
+		if len(run.Options[k].Value) == 0 {
+			return o, fmt.Errorf("%s has no value", row.Name)
+		}
 		var n yaml.Node
 		var texts []string
 		if err = yaml.Unmarshal(run.Options[k].Value, &n); err == nil {

@@ -50,9 +50,13 @@ var refusedTypes = map[string]string{
 func (t *translation) chooseType(file string) {
 	text, row := t.value("--custom-dataset-type"), firstRow(file)
 	kind, shown := oneSpelling(text), convert.FormatOf(file)
-	if text == "" && row.InputLength != nil {
+	switch {
+	case text != "":
+	case shown == "bailian":
+		kind = "bailian_trace"
+	case row.InputLength != nil && (shown == "" || shown == "mooncake"):
 		kind = "mooncake_trace"
-	} else if text == "" {
+	default:
 		kind = shown
 	}
 	k := slices.IndexFunc(datasetTypes, func(d datasetType) bool { return d.name == kind })

@@ -39,6 +39,15 @@ func TestDatasetTypes(t *testing.T) {
 	of := strings.Replace(base, "traces", file, 1)
 	assert.Contains(t, tr(t, of).Line(), "--format single_turn", "the first row says it")
 	assert.Equal(t, []string{"--custom-dataset-type bailian_trace: --input-file " + file + " has rows of single_turn"}, errorsOf(tr(t, of+"--custom-dataset-type bailian_trace")))
+	for row, mooncake := range map[string]bool{
+		`{"chat_id":1,"parent_chat_id":-1,"timestamp":0.5,"input_length":9,"output_length":1,"type":"text","turn":1,"hash_ids":[1]}`: false,
+		`{"schema":"dynamo.agentic_mooncake","version":2,"input_length":9}`:                                                          false,
+		`{"input_length":9,"output_length":1}`:                                                                                       true,
+	} {
+		require.NoError(t, os.WriteFile(file, []byte(row+"\n"), 0o600))
+		assert.Empty(t, errorsOf(tr(t, of)), row)
+		assert.Equal(t, mooncake, strings.Contains(tr(t, of).Line(), "--set block_size=512"), row)
+	}
 	table := filepath.Join(t.TempDir(), "table.csv")
 	require.NoError(t, os.WriteFile(table, []byte("Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type,Session ID,Elapsed time\n"), 0o600))
 	of = strings.Replace(base, "traces", table, 1)

@@ -204,7 +204,7 @@ func (b *unitBuild) write(ctx context.Context, sh *shardBuild, k int, more bool)
 		return err
 	}
 	sh.plans = nil
-	_, err = b.files.Memory.Retain(-m.retained)
+	_, err = b.files.Memory.Retain(-m.retained.Load())
 	return err
 }
 
